@@ -1,0 +1,59 @@
+"""What one controller is told at its start."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+CLUSTER_ID = "bW9ja3JhZnQtY2x1c3Rlcg"
+"""Cluster id of a controller that was given none: a valid Kafka uuid, the same each time."""
+
+METADATA_VERSION_MIN = 7
+METADATA_VERSION_MAX = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerConfig:
+    """Every option of a controller, named as in Kafka's configuration where Kafka has it.
+
+    Times are milliseconds, sizes bytes. `metadata_version` is a feature level (7 is 3.3-IV3, 30 is 4.3-IV0).
+    `port` is the port it listens on, 0 any free one; `advertised_host` and `advertised_port` (None: the ones it
+    listens on) go into the VotersRecord and so are where brokers connect to. `data_dir` None keeps the log in memory.
+    """
+
+    node_id: int = 3000
+    cluster_id: str = CLUSTER_ID
+    host: str = "127.0.0.1"
+    port: int = 9093
+    advertised_host: str | None = None
+    advertised_port: int | None = None
+    controller_listener_name: str = "CONTROLLER"
+    data_dir: Path | None = None
+    seed: int | None = None
+
+    metadata_version: int = METADATA_VERSION_MAX
+    kraft_version: int = 1
+
+    session_timeout_ms: int = 9_000
+    heartbeat_interval_ms: int = 2_000
+    metadata_max_idle_interval_ms: int = 500
+
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    min_insync_replicas: int = 1
+
+    frame_bytes_max: int = 104_857_600
+    received_bytes_max: int = 536_870_912
+    write_bytes_max: int = 67_108_864
+    write_stuck_ms: int = 60_000
+    connections_max: int = 50_000
+    journal_entries_max: int = 20_000
+    journal_bytes_max: int = 67_108_864
+
+    @property
+    def voter_host(self) -> str:
+        """Host that brokers connect to."""
+        return self.host if self.advertised_host is None else self.advertised_host
+
+    @property
+    def voter_port(self) -> int:
+        """Port that brokers connect to."""
+        return self.port if self.advertised_port is None else self.advertised_port
