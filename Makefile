@@ -1,0 +1,49 @@
+# Two commands do everything: `make run` and `make test`. The rest are their parts.
+# What is missing is installed: a virtual environment here, Debian packages where root and apt are at hand.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYENV_ROOT ?= $(HOME)/.pyenv
+export PATH := $(PATH):$(subst $() ,:,$(wildcard $(PYENV_ROOT)/versions/3.1[123].*/bin))
+PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
+PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
+ENVIRONMENTS ?= lint,types,generated,py311,py312,py313,real-kafka
+ARGS ?=
+
+.PHONY: help run run-kafka test test-one benchmarks generate clean java
+
+help:  ## what can be made
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
+
+.venv/ready: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "mockraft needs Python 3.11 or later (none found on the PATH)" >&2; exit 1; }
+	@echo "installing mockraft into .venv (once)"
+	@$(PYTHON) -m venv .venv || { .ci/packages python3-venv && $(PYTHON) -m venv .venv; }
+	@$(PIP) install --constraint constraints.txt --editable '.[explain,spark,test,lint]'
+	@touch $@
+
+run: .venv/ready  ## the controller with three simulated brokers, live in the terminal (ARGS='--for 10')
+	@.venv/bin/mockraft run $(ARGS)
+
+run-kafka: .venv/ready java  ## the controller with a real Kafka 4.3.1 broker; the cluster is yours to use
+	@.venv/bin/mockraft run-kafka $(ARGS)
+
+test: .venv/ready java  ## all tests: lint, types, generated code, units on each Python at hand, real Kafka
+	@.venv/bin/tox run --skip-missing-interpreters $(if $(CI),false,true) -e $(ENVIRONMENTS)
+
+test-one: .venv/ready  ## some tests in .venv, quickly (ARGS='tests/wire -k uuid')
+	@.venv/bin/python -m pytest $(ARGS)
+
+benchmarks: .venv/ready java  ## every benchmark with its peers in the same run; writes docs/benchmarks.md
+	@.venv/bin/python benchmarks/run.py $(ARGS)
+
+generate: .venv/ready  ## wire/messages and wire/records out of schemas_json
+	@.venv/bin/python -m mockraft.codegen
+
+java:
+	@.ci/packages java:openjdk-17-jdk-headless mvn:maven
+
+clean:  ## remove what was made here
+	rm -rf .venv .tox build dist *.egg-info .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,86 @@
+"""`python -m mockraft.codegen sync`: a Kafka release's specs and facts, out of its own jars.
+
+Maven brings the jars. The JSON specs are copied byte for byte; error codes, configuration keys and feature levels are
+asked of Kafka's classes by the small Java programs in codegen/java. SOURCE.toml says which artifact each came from.
+"""
+
+import argparse
+import hashlib
+import os
+import sys
+import zipfile
+from pathlib import Path
+
+from mockraft.codegen.config_keys import extract_config_keys
+from mockraft.codegen.feature_levels import extract_feature_levels
+from mockraft.codegen.java_programs import SyncError, run_java
+from mockraft.kafka_jars import classpath
+
+SPEC_FOLDERS = {
+    "message": ("kafka-clients", "common/message/"),
+    "metadata": ("kafka-metadata", "common/metadata/"),
+    "raft": ("kafka-raft", "common/message/"),
+}
+
+
+def main(arguments: list[str]) -> int:
+    """The subcommand; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m mockraft.codegen sync",
+        description="Fetch a Kafka release's message specs and error codes through Maven (Java 17+ and mvn needed).",
+        epilog="then: python -m mockraft.codegen compare 4.3.1 X, and see CONTRIBUTING.md for the rest of the way",
+    )
+    parser.add_argument("--kafka-version", required=True, metavar="X", help="a release on Maven, such as 4.3.1")
+    parser.add_argument("--into", type=Path, default=Path("schemas_json"), help="the folder of releases (%(default)s)")
+    options = parser.parse_args(arguments)
+    try:
+        folder = sync(options.kafka_version, options.into)
+    except SyncError as error:
+        print(f"sync: {error}", file=sys.stderr)
+        return 1
+    print(f"{folder}: {sum(1 for _ in folder.rglob('*.json'))} files from Kafka {options.kafka_version}")
+    return 0
+
+
+def sync(kafka_version: str, into: Path) -> Path:
+    """Write `into`/`kafka_version` and return it; SyncError where Maven, Java or the release is missing."""
+    try:
+        jars = classpath(kafka_version)
+    except Exception as error:
+        raise SyncError(f"Kafka {kafka_version}'s jars could not be had: {error}") from error
+    folder = into / kafka_version
+    sources = [copy_specs(jars, kafka_version, name, folder) for name in SPEC_FOLDERS]
+    (folder / "SOURCE.toml").write_text("\n".join(sources))
+    (folder / "errors.json").write_text(run_java("ErrorCodes", jars))
+    extract_config_keys(jars, folder / "configs.json")
+    extract_feature_levels(jars, folder / "features.json")
+    return folder
+
+
+def copy_specs(jars: str, kafka_version: str, name: str, folder: Path) -> str:
+    """Copy one artifact's JSON specs into `folder`/`name`; returns its table for SOURCE.toml."""
+    artifact, prefix = SPEC_FOLDERS[name]
+    jar = next((Path(path) for path in _paths(jars) if Path(path).name == f"{artifact}-{kafka_version}.jar"), None)
+    if jar is None:
+        raise SyncError(f"{artifact}-{kafka_version}.jar is not among the jars of that release")
+    target = folder / name
+    target.mkdir(parents=True, exist_ok=True)
+    for stale in target.glob("*.json"):
+        stale.unlink()
+    with zipfile.ZipFile(jar) as archive:
+        specs = [entry for entry in archive.namelist() if entry.startswith(prefix) and entry.endswith(".json")]
+        for entry in specs:
+            (target / Path(entry).name).write_bytes(archive.read(entry))
+    sha256 = hashlib.sha256(jar.read_bytes()).hexdigest()
+    return (
+        f'[{name}]\nartifact = "org.apache.kafka:{artifact}:{kafka_version}"\npath = "{prefix}"\n'
+        f'files = {len(specs)}\nsha256 = "{sha256}"\n'
+    )
+
+
+def _paths(jars: str) -> list[str]:
+    folders_and_files = jars.split(os.pathsep)
+    found: list[str] = []
+    for path in folders_and_files:
+        found += [str(jar) for jar in Path(path).parent.glob("*.jar")] if path.endswith("*") else [path]
+    return found

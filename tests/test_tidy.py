@@ -1,0 +1,158 @@
+"""The rules of the house, kept by a test: a rule without a machine is a wish."""
+
+import ast
+import json
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("wire", "server", "codegen", "brokers", "spark_replay", "front", "tests", "benchmarks")
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 70
+BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
+GENERATED = re.compile(r"generated.*do not edit", re.IGNORECASE | re.DOTALL)
+
+
+def tracked() -> list[Path]:
+    """Every file that git knows or would add."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+FILES = tracked()
+PYTHON = [path for path in FILES if path.suffix == ".py"]
+BY_HAND = [path for path in PYTHON if not GENERATED.search(path.read_text()[:600])]
+
+
+def names(paths: list[Path]) -> list[str]:
+    return [str(path.relative_to(ROOT)) for path in paths]
+
+
+def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    tree = ast.parse(path.read_text())
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def is_test(path: Path, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return path.name.startswith("test_") and function.name.startswith("test_")
+
+
+def asserts(function: ast.AST) -> bool:
+    """Whether something in the function can fail on purpose: an assert, a `raises`, or a call that says it checks."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert):
+            return True
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if re.search(r"raises|verify|assert|expect|check|fnmatch_lines", called):
+                return True
+    return False
+
+
+def test_there_is_something_to_keep_tidy() -> None:
+    assert len(BY_HAND) > 20
+    assert {path.relative_to(ROOT).parts[0] for path in BY_HAND} >= {"wire", "server", "codegen", "tests"}
+
+
+def test_hand_written_files_stay_short() -> None:
+    long = {name: len(path.read_text().splitlines()) for path, name in zip(BY_HAND, names(BY_HAND), strict=True)}
+    assert {name: lines for name, lines in long.items() if lines > FILE_LINES_MAX} == {}
+
+
+def test_functions_stay_short() -> None:
+    long = [
+        f"{path.relative_to(ROOT)}:{function.lineno} {function.name}"
+        for path in BY_HAND
+        for function in functions(path)
+        if function.end_lineno is not None and function.end_lineno - function.lineno + 1 > FUNCTION_LINES_MAX
+    ]
+    assert long == []
+
+
+def test_no_room_is_called_by_a_name_that_says_nothing() -> None:
+    assert [name for name in names(PYTHON) if BANNED_NAMES & set(Path(name).with_suffix("").parts)] == []
+
+
+def test_every_test_can_fail() -> None:
+    hollow = [
+        f"{path.relative_to(ROOT)}:{function.lineno} {function.name}"
+        for path in BY_HAND
+        for function in functions(path)
+        if is_test(path, function) and not asserts(function)
+    ]
+    assert hollow == []
+
+
+def test_no_test_is_skipped_or_expected_to_fail() -> None:
+    marks = re.compile(r"pytest\.(mark\.(skip|skipif|xfail)|skip\(|xfail\(|importorskip)")
+    offenders = [path for path in BY_HAND if path != Path(__file__) and marks.search(path.read_text())]
+    assert names(offenders) == []
+
+
+@pytest.mark.parametrize(
+    ("what", "pattern"),
+    [
+        ("a note to self", r"\b(TODO|FIXME|XXX|HACK)\b"),
+        ("a stub", r"raise NotImplementedError"),
+        ("a path of one machine", r"(?<![\w.])/(work|home|root|Users)/"),
+        ("a wall-clock assert", r"assert .*\b(perf_counter|monotonic)\(\)"),
+    ],
+)
+def test_source_holds_none_of(what: str, pattern: str) -> None:
+    offenders = [path for path in BY_HAND if path != Path(__file__) and re.search(pattern, path.read_text())]
+    assert names(offenders) == [], what
+
+
+def test_text_names_no_machine_path_and_no_package_registry() -> None:
+    machine = r"(?<![\w.])/(work|home|root)/"
+    registry = r"repo1?\.maven\.org|pypi\.org/simple|files\.pythonhosted|registry\.npmjs"
+    suffixes = {".md", ".toml", ".ini", ".txt", ".yml", ".java", ".xml"}
+    texts = [path for path in FILES if path.suffix in suffixes or path.name in {"Makefile", "run"}]
+    assert names([path for path in texts if re.search(f"{machine}|{registry}", path.read_text())]) == []
+
+
+def test_every_package_is_listed_for_the_wheel() -> None:
+    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
+    folders = {path.parent for path in PYTHON if path.name == "__init__.py"}
+    rooms = {
+        folder.relative_to(ROOT)
+        for folder in folders
+        if folder.relative_to(ROOT).parts[0] not in {"tests", "benchmarks"}
+    }
+    needed = {"mockraft" if room == Path("front") else "mockraft." + ".".join(room.parts) for room in rooms}
+    assert needed - listed == set()
+
+
+def test_every_decision_is_reachable_from_the_docs() -> None:
+    decisions = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("*.md") if path.name != "README.md")
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text()
+    assert [name for name in decisions if f"({name})" not in index] == []
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    dead = []
+    for path in FILES:
+        if path.suffix != ".md":
+            continue
+        for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", path.read_text()):
+            if not (path.parent / target).exists():
+                dead.append(f"{path.relative_to(ROOT)} → {target}")
+    assert dead == []
+
+
+def test_vendored_specs_are_byte_for_byte_json_of_their_release() -> None:
+    specs = list((ROOT / "schemas_json" / "4.3.1").glob("*/*.json"))
+    assert len(specs) == 225
+    for path in specs:
+        text = "\n".join(line for line in path.read_text().splitlines() if not line.strip().startswith("//"))
+        assert json.loads(text)["name"] == path.stem
