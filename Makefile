@@ -6,7 +6,8 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 PYENV_ROOT ?= $(HOME)/.pyenv
-export PATH := $(PATH):$(subst $() ,:,$(wildcard $(PYENV_ROOT)/versions/3.1[123].*/bin))
+PYENV_PYTHONS := $(wildcard $(PYENV_ROOT)/versions/3.1[123].*/bin)
+export PATH := $(subst $() ,:,$(strip $(PYENV_PYTHONS) $(PATH)))
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 ENVIRONMENTS ?= lint,types,generated,py311,py312,py313,real-kafka
