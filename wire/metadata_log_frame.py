@@ -1,0 +1,92 @@
+"""How one metadata record lies in the value of a log record: frame version, type, version, body.
+
+Source: Kafka's MetadataRecordSerde / AbstractApiMessageSerde. The three numbers are unsigned varints and the frame
+version is 1. Control records (LeaderChange, KRaftVersion, …) have no such frame; see `record_batch.encode_control`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mockraft.wire import records
+from mockraft.wire.errors import WireError
+
+FRAME_VERSION = 1
+
+
+class RecordAt(NamedTuple):
+    """A metadata record and the version in which it is, or shall be, written."""
+
+    record: Any
+    version: int
+
+
+def encode(record: Any, version: int) -> bytes:
+    """Write `record` in `version` with its frame. WireError where that version cannot say it."""
+    return _prefix(record.api_key, version) + record.write(version)  # type: ignore[no-any-return]
+
+
+def decode(value: bytes) -> RecordAt:
+    """Read one framed record, all of `value`. WireError on an unknown frame, type or version and on any bad byte."""
+    frame_version, offset = _read_uvarint(value, 0)
+    if frame_version != FRAME_VERSION:
+        raise WireError(f"metadata record: frame version {frame_version}, expected {FRAME_VERSION}")
+    record_type, offset = _read_uvarint(value, offset)
+    version, offset = _read_uvarint(value, offset)
+    record_class = _class_of(record_type)
+    if not record_class.min_version <= version <= record_class.max_version:
+        raise WireError(
+            f"metadata record: {record_class.__name__} has no version {version}"
+            f" (known: {record_class.min_version} to {record_class.max_version})"
+        )
+    record, end = record_class.read_from(value, version, offset)
+    if end != len(value):
+        raise WireError(f"metadata record: {len(value) - end} bytes after the {record_class.__name__}")
+    return RecordAt(record, version)
+
+
+_PREFIXES: dict[tuple[int, int], bytes] = {}
+_CLASSES: dict[int, Any] = {}
+
+
+def _prefix(record_type: int, version: int) -> bytes:
+    prefix = _PREFIXES.get((record_type, version))
+    if prefix is None:
+        if record_type < 0:
+            raise WireError("metadata record: not a metadata record (no type)")
+        prefix = bytes((FRAME_VERSION,)) + _uvarint(record_type) + _uvarint(version)
+        _PREFIXES[record_type, version] = prefix
+    return prefix
+
+
+def _class_of(record_type: int) -> Any:
+    record_class = _CLASSES.get(record_type)
+    if record_class is None:
+        try:
+            record_class = records.by_type(record_type)
+        except KeyError:
+            raise WireError(f"metadata record: unknown type {record_type}") from None
+        _CLASSES[record_type] = record_class
+    return record_class
+
+
+def _uvarint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _read_uvarint(data: bytes, offset: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 35, 7):
+        if offset >= len(data):
+            raise WireError(f"metadata record: ends inside its frame, at byte {offset}")
+        byte = data[offset]
+        offset += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, offset
+    raise WireError(f"metadata record: a varint of more than 5 bytes before byte {offset}")
