@@ -375,7 +375,8 @@ class KafkaTool:
             except subprocess.TimeoutExpired:
                 process.kill()
                 output, errors = process.communicate()
-                raise KafkaProcessError(f"{self._told(arguments)} ran over {timeout_s:g} s:\n{output}{errors}") from None
+                told = f"{self._told(arguments)} ran over {timeout_s:g} s:\n{output}{errors}"
+                raise KafkaProcessError(told) from None
         if process.returncode != 0:
             raise KafkaProcessError(f"{self._told(arguments)} exit {process.returncode}:\n{output}{errors}")
         return output
