@@ -34,6 +34,6 @@ def emit(release: str, errors_json: str) -> dict[str, str]:
     lines.append("}\n\nMESSAGES: Final[dict[int, str]] = {\n")
     lines += [f"    {error['code']}: {json.dumps(error['message'])},\n" for error in errors if error["message"]]
     retriable = ", ".join(str(error["code"]) for error in errors if error["retriable"])
-    lines.append(f"}}\n\nRETRIABLE: Final = frozenset(({retriable}))\n")
+    lines.append(f"}}\n\nRETRIABLE: Final = frozenset([{retriable}])\n")
     lines.append(LOOK_UPS)
     return {"wire/error_codes.py": "".join(lines)}

@@ -416,7 +416,7 @@ MESSAGES: Final[dict[int, str]] = {
     133: "The limit of share sessions has been reached.",
 }
 
-RETRIABLE: Final = frozenset((2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 80, 83, 84, 88, 89, 100, 103, 106, 122, 123, 133))
+RETRIABLE: Final = frozenset([2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 80, 83, 84, 88, 89, 100, 103, 106, 122, 123, 133])
 
 
 def name(code: int) -> str:
