@@ -1,0 +1,47 @@
+"""What the documents quote is what runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+from mockraft.cli import app
+from typer.main import get_command
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = "\n".join(path.read_text() for path in sorted((ROOT / "tests" / "examples").glob("test_howto_*.py")))
+
+
+def blocks(document: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def squeezed(code: str) -> str:
+    """Code without indentation and blank lines, so that a quote may stand at another depth."""
+    return "\n".join(line.strip() for line in code.splitlines() if line.strip())
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_python_in_a_document_is_quoted_from_an_example_that_runs(document: Path) -> None:
+    missing = [block for block in blocks(document, "python") if squeezed(block) not in squeezed(EXAMPLES)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_commands_in_a_document_exist_with_their_options(document: Path) -> None:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    wrong = []
+    for block in blocks(document, "console"):
+        for line in re.findall(r"^\$ (?:.*\| *)?mockraft ([a-z-]+)(.*)", block.replace("\\\n", " "), re.MULTILINE):
+            name, rest = line
+            known = {option for parameter in commands[name].params for option in parameter.opts} | {"--help"}
+            wrong += [
+                f"mockraft {name} {option}"
+                for option in re.findall(r"(?<=\s)--[a-z-]+", rest.split("#")[0])
+                if option not in known
+            ]
+    assert wrong == []
+
+
+def test_the_readme_quotes_an_example() -> None:
+    assert blocks(ROOT / "README.md", "python") != []
