@@ -48,8 +48,8 @@ def introduction() -> str:
         [
             "# Benchmarks",
             "",
-            "`make benchmarks` measures and writes this page. Every figure of a peer comes from the same run on the same "
-            "machine as ours; ratios are what to read, single figures move with the machine.",
+            "`make benchmarks` measures and writes this page. Every figure of a peer comes from the same run on the "
+            "same machine as ours; ratios are what to read, single figures move with the machine.",
             "",
             f"Written {datetime.now(UTC):%Y-%m-%d} with Python {platform.python_version()} on {os.cpu_count()} cores "
             f"({platform.system()} {platform.machine()}).",
