@@ -1,0 +1,177 @@
+"""Clusters of real brokers for the tests, their clients, and what every process printed when a test fails.
+
+``MOCKRAFT_TEST_CONTROLLER=kafka`` runs the same tests on Kafka's own controller: what passes there is right about Kafka.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from mockraft.kafka_cluster import ControllerKind, KafkaCluster
+from mockraft.kafka_jars import KafkaUnavailableError, classpath, java
+from mockraft.kafka_processes import wait_until
+
+_VERSIONS = ("4.3.1", "4.1.1", "3.9.1")
+_LAST_LINES = 12
+_LINE_LENGTH = 240
+_NOTED = re.compile(r" (WARN|ERROR|FATAL) |BrokerLifecycleManager|Traceback|Exception")
+
+_clusters: list[KafkaCluster] = []
+_not_run: list[str] = []
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Fetch the jars before any test's clock runs; without Java or Maven run the rest, except under CI."""
+    real = [item for item in items if item.get_closest_marker("real_kafka")]
+    if not real or config.option.collectonly:
+        return
+    try:
+        java()
+        for version in _VERSIONS:
+            classpath(version)
+    except KafkaUnavailableError as error:
+        if os.environ.get("CI") != "true":
+            _not_run.append(f"{len(real)} tests with real Kafka were left out: {error}")
+            items[:] = [item for item in items if item not in real]
+            config.hook.pytest_deselected(items=real)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in _not_run:
+        terminalreporter.write_line(line, yellow=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Any:
+    report: pytest.TestReport = yield
+    if report.failed:
+        for process in (process for cluster in _clusters for process in cluster.processes):
+            state = "running" if process.running else f"ended with {process.exit_code}"
+            report.sections.append((f"{process.name}, {state}", _worth_reading(process.whole_log)))
+    return report
+
+
+def _worth_reading(log: str) -> str:
+    lines = [line[:_LINE_LENGTH] for line in log.splitlines()]
+    noted = [line for line in lines[:-_LAST_LINES] if _NOTED.search(line)]
+    return "\n".join([*noted[-2 * _LAST_LINES :], *lines[-_LAST_LINES:]])
+
+
+@pytest.fixture(scope="session")
+def controller_kind() -> ControllerKind:
+    """Whose controller the tests run on."""
+    return cast(ControllerKind, os.environ.get("MOCKRAFT_TEST_CONTROLLER", "mockraft"))
+
+
+@pytest.fixture(scope="module")
+def start_cluster(
+    tmp_path_factory: pytest.TempPathFactory, controller_kind: ControllerKind
+) -> Iterator[Callable[..., KafkaCluster]]:
+    """Start a `KafkaCluster` with these arguments; no process of it is left after the module's tests."""
+    started = []
+
+    def start(**options: Any) -> KafkaCluster:
+        kwargs = {"controller": controller_kind, **options}
+        kwargs["broker_properties"] = {"replica.lag.time.max.ms": "6000", **kwargs.get("broker_properties", {})}
+        cluster = KafkaCluster(tmp_path_factory.mktemp("cluster"), **kwargs)
+        started.append(cluster)
+        _clusters.append(cluster)
+        return cluster.__enter__()
+
+    yield start
+    for cluster in started:
+        cluster.kill()
+        _clusters.remove(cluster)
+
+
+@pytest.fixture(scope="session")
+def create_topic() -> Callable[..., None]:
+    """Create a topic and wait until every broker of ``bootstrap`` names a leader for each of its partitions."""
+
+    def create(bootstrap: str, name: str, *, partitions: int = 1, replicas: int = 1, **config: str) -> None:
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        dotted = {key.replace("_", "."): value for key, value in config.items()}
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=replicas, config=dotted)
+        admin.create_topics([topic], operation_timeout=15)[name].result(20)
+
+        def led(server: str) -> bool:
+            found = AdminClient({"bootstrap.servers": server}).list_topics(name, timeout=10).topics[name].partitions
+            return len(found) == partitions and all(each.leader > 0 for each in found.values())
+
+        for server in bootstrap.split(","):
+            wait_until(lambda server=server: led(server), 15, f"{name} led, as {server} sees it")  # type: ignore[misc]
+
+    return create
+
+
+@pytest.fixture(scope="session")
+def produce() -> Callable[..., list[str]]:
+    """Produce ``values`` with acks=all and return those that were acknowledged; an error only with ``strict``."""
+
+    def run(
+        bootstrap: str, topic: str, values: Iterable[str], *, strict: bool = True, timeout_s: float = 30, **config: Any
+    ) -> list[str]:
+        acknowledged, errors = [], []
+
+        def delivered(error: KafkaError | None, message: Any) -> None:
+            (acknowledged if error is None else errors).append(message.value().decode() if error is None else error)
+
+        settings = {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 1, "message.timeout.ms": 30_000}
+        producer = Producer({**settings, **{key.replace("_", "."): value for key, value in config.items()}})
+        for value in values:
+            producer.produce(topic, value.encode(), on_delivery=delivered)
+            producer.poll(0)
+        left = producer.flush(timeout_s)
+        assert not strict or (not errors and left == 0), f"{errors[:3]}, {left} not delivered"
+        return acknowledged
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def consume() -> Callable[..., list[str]]:
+    """All values of a topic from its first offset to the end that its partitions had when this was called."""
+
+    def run(bootstrap: str, topic: str, *, timeout_s: float = 30, **config: Any) -> list[str]:
+        settings = {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}
+        settings |= {"enable.partition.eof": False, "auto.offset.reset": "earliest"}
+        consumer = Consumer({**settings, **{key.replace("_", "."): value for key, value in config.items()}})
+        try:
+            partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+            ends = {each: consumer.get_watermark_offsets(TopicPartition(topic, each))[1] for each in partitions}
+            consumer.assign([TopicPartition(topic, each, 0) for each in partitions])
+            values: list[str] = []
+
+            def at_end() -> bool:
+                for message in consumer.consume(500, timeout=0.1):
+                    if error := message.error():
+                        raise KafkaException(error)
+                    values.append(message.value().decode())
+                places = consumer.position([TopicPartition(topic, each) for each in partitions])
+                return all(max(place.offset, 0) >= ends[place.partition] for place in places)
+
+            wait_until(at_end, timeout_s, f"all of {topic} up to {ends}")
+            return values
+        finally:
+            consumer.close()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def partition_state() -> Callable[[str, str, int], tuple[int, Sequence[int]]]:
+    """The leader and the ISR of one partition as the first broker of ``bootstrap`` that answers sees them."""
+
+    def see(bootstrap: str, topic: str, partition: int) -> tuple[int, Sequence[int]]:
+        found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic, timeout=10)
+        state = found.topics[topic].partitions[partition]
+        return state.leader, sorted(state.isrs)
+
+    return see
