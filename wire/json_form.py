@@ -1,0 +1,351 @@
+"""Messages as JSON trees, in the shape of Kafka's own generated JsonConverters (its request logs, its tools).
+
+Names are Kafka's in camelCase; a uuid is base64url without padding; bytes are base64; fields a version lacks are left
+out, and so are tagged fields that hold their default. Two things go beyond Kafka's converters, so that nothing is lost:
+records are written as base64 (Kafka leaves them empty, or gives `recordsSizeInBytes`, which `records_as_size` does here
+too), and unknown tagged fields, where there are any, appear as `_unknownTaggedFields`. Reading is stricter than Kafka's
+in one point: a key that no version of the message knows is an error rather than ignored.
+"""
+
+import base64
+import binascii
+import sys
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import cache, partial
+from math import isinf, isnan
+from typing import Any, NamedTuple, TypeVar
+
+from mockraft.wire.errors import WireError
+from mockraft.wire.schema_files import FieldSpec, StructSpec, schema
+
+Message = TypeVar("Message")
+Tree = dict[str, Any]
+
+UNKNOWN_TAGS = "_unknownTaggedFields"
+
+_INTEGER_RANGES = {
+    "int8": (-(1 << 7), (1 << 7) - 1),
+    "int16": (-(1 << 15), (1 << 15) - 1),
+    "uint16": (0, (1 << 16) - 1),
+    "int32": (-(1 << 31), (1 << 31) - 1),
+    "uint32": (0, (1 << 32) - 1),
+    "int64": (-(1 << 63), (1 << 63) - 1),
+}
+
+
+class _MisfitError(Exception):
+    """Something that cannot be said or read, and the path to it, which grows on the way out."""
+
+    def __init__(self, what: str, *path: str) -> None:
+        super().__init__(what)
+        self.path = list(path)
+
+
+class _Field(NamedTuple):
+    """How one field travels in one version."""
+
+    json_name: str
+    attribute: str
+    present: bool
+    tagged: bool
+    nullable: bool
+    ignorable: bool
+    is_array: bool
+    is_records: bool
+    write: Callable[[Any, bool], Any]
+    read: Callable[[Any], Any]
+
+
+class _Shape(NamedTuple):
+    """One struct class in one version."""
+
+    cls: type
+    version: int
+    defaults: Any
+    fields: tuple[_Field, ...]
+    flexible: bool
+
+
+def to_json(message: object, version: int, *, records_as_size: bool = False) -> Tree:
+    """`message` as Kafka's JSON converter writes it at `version`.
+
+    WireError names the field when a value cannot be said in that version (not there and not ignorable, or null where
+    null is not allowed). `records_as_size` gives `recordsSizeInBytes` in place of the bytes, as the request log does.
+    """
+    shape = _message_shape(type(message), version)
+    try:
+        return _write_struct(shape, message, records_as_size)
+    except _MisfitError as misfit:
+        raise _named(type(message), version, misfit) from None
+
+
+def from_json(cls: type[Message], tree: Mapping[str, Any], version: int) -> Message:
+    """A `cls` from a tree as `to_json` or Kafka's own converters write it at `version`.
+
+    Every untagged field of the version must be there; tagged ones default. Integers may also be decimal or 0x strings.
+    WireError names the field that is missing, unknown or of the wrong type.
+    """
+    shape = _message_shape(cls, version)
+    try:
+        message: Message = _read_struct(shape, tree)
+    except _MisfitError as misfit:
+        raise _named(cls, version, misfit) from None
+    return message
+
+
+def _named(cls: type, version: int, misfit: _MisfitError) -> WireError:
+    path = "".join(part if part.startswith("[") else f".{part}" for part in misfit.path)
+    return WireError(f"{cls.__name__} v{version}: {misfit}", field=path.removeprefix(".") or None)
+
+
+def _message_shape(cls: type, version: int) -> _Shape:
+    spec = schema(cls.__name__)
+    if not spec.valid.covers(version):
+        raise WireError(f"{cls.__name__} has no version {version}: versions {spec.valid.low} to {spec.valid.high}")
+    return _shape(cls, version)
+
+
+@cache
+def _shape(cls: type, version: int) -> _Shape:
+    spec = schema(cls.__name__)
+    return _struct_shape(cls, spec.root, version, spec.flexible.covers(version))
+
+
+def _struct_shape(cls: type, spec: StructSpec, version: int, flexible: bool) -> _Shape:
+    fields = tuple(_field_shape(cls, f, version, flexible) for f in spec.fields)
+    return _Shape(cls, version, cls(), fields, flexible)
+
+
+def _field_shape(cls: type, spec: FieldSpec, version: int, flexible: bool) -> _Field:
+    if spec.struct is not None:
+        shape = _struct_shape(getattr(sys.modules[cls.__module__], spec.struct.name), spec.struct, version, flexible)
+        write: Callable[[Any, bool], Any] = partial(_write_struct, shape)
+        read: Callable[[Any], Any] = partial(_read_struct, shape)
+    else:
+        write, read = _WRITERS.get(spec.kind, _write_plain), _READERS[spec.kind]
+    if spec.is_array:
+        write, read = _array_writer(write), _array_reader(read)
+    return _Field(
+        spec.json_name,
+        spec.attribute,
+        spec.versions.covers(version),
+        spec.tagged.covers(version),
+        spec.nullable.covers(version),
+        spec.ignorable,
+        spec.is_array,
+        spec.kind == "records",
+        write,
+        read,
+    )
+
+
+def _write_struct(shape: _Shape, value: Any, records_as_size: bool) -> Tree:
+    tree: Tree = {}
+    for field in shape.fields:
+        content = getattr(value, field.attribute)
+        if not field.present or field.tagged:
+            if content == getattr(shape.defaults, field.attribute):
+                continue
+            if not field.present:
+                if field.ignorable:
+                    continue
+                raise _MisfitError(f"holds {content!r}, which version {shape.version} cannot say", field.json_name)
+        if content is None:
+            if not field.nullable:
+                raise _MisfitError(f"is null, which version {shape.version} does not allow", field.json_name)
+            tree[field.json_name] = None
+        elif field.is_records and records_as_size:
+            tree[field.json_name + "SizeInBytes"] = len(content)
+        else:
+            try:
+                tree[field.json_name] = field.write(content, records_as_size)
+            except _MisfitError as misfit:
+                misfit.path.insert(0, field.json_name)
+                raise
+    if value.unknown_tagged_fields:
+        unknown = value.unknown_tagged_fields
+        tree[UNKNOWN_TAGS] = [{"tag": tag, "data": _write_bytes(data, False)} for tag, data in unknown]
+    return tree
+
+
+def _read_struct(shape: _Shape, tree: Any) -> Any:
+    if not isinstance(tree, Mapping):
+        raise _MisfitError(f"expected an object, got {_brief(tree)}")
+    found: dict[str, Any] = {}
+    for field in shape.fields:
+        if field.json_name not in tree:
+            if field.present and not field.tagged:
+                raise _missing(field, shape.version, tree)
+            continue
+        content = tree[field.json_name]
+        if content is None:
+            # A version without the field may still be given the null it would have had: Kafka's converter takes it too.
+            if field.present and not field.nullable:
+                raise _MisfitError(f"null is not allowed in version {shape.version}", field.json_name)
+            found[field.attribute] = None
+            continue
+        try:
+            found[field.attribute] = field.read(content)
+        except _MisfitError as misfit:
+            misfit.path.insert(0, field.json_name)
+            raise
+    unknown = _read_unknown_tags(shape, tree[UNKNOWN_TAGS]) if UNKNOWN_TAGS in tree else None
+    if len(found) + (unknown is not None) != len(tree):
+        raise _unknown_key(shape, tree)
+    value = shape.cls(**found)
+    if unknown is not None:
+        value.unknown_tagged_fields = unknown
+    return value
+
+
+def _missing(field: _Field, version: int, tree: Mapping[str, Any]) -> _MisfitError:
+    if field.is_records and f"{field.json_name}SizeInBytes" in tree:
+        return _MisfitError("only its size is given; the bytes cannot be had back from a log line", field.json_name)
+    return _MisfitError(f"is missing; it is mandatory in version {version}", field.json_name)
+
+
+def _unknown_key(shape: _Shape, tree: Mapping[str, Any]) -> _MisfitError:
+    names = [f.json_name for f in shape.fields]
+    key = next(k for k in tree if k not in names and k != UNKNOWN_TAGS)
+    near = get_close_matches(str(key), names, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
+    return _MisfitError(f"no such field; {hint}", str(key))
+
+
+def _read_unknown_tags(shape: _Shape, tree: Any) -> list[tuple[int, bytes]]:
+    if not shape.flexible:
+        raise _MisfitError(f"version {shape.version} has no tagged fields", UNKNOWN_TAGS)
+    try:
+        return [(_READERS["uint32"](entry["tag"]), _read_bytes(entry["data"])) for entry in tree]
+    except (KeyError, TypeError, _MisfitError) as error:
+        raise _MisfitError(f"expected a list of {{tag, data}}, got {_brief(tree)} ({error})", UNKNOWN_TAGS) from None
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _array_writer(write: Callable[[Any, bool], Any]) -> Callable[[Any, bool], Any]:
+    def write_array(values: Any, records_as_size: bool) -> list[Any]:
+        tree: list[Any] = []
+        for index, value in enumerate(values):
+            try:
+                tree.append(write(value, records_as_size))
+            except _MisfitError as misfit:
+                misfit.path.insert(0, f"[{index}]")
+                raise
+        return tree
+
+    return write_array
+
+
+def _array_reader(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def read_array(tree: Any) -> list[Any]:
+        if not isinstance(tree, list | tuple):
+            raise _MisfitError(f"expected an array, got {_brief(tree)}")
+        values: list[Any] = []
+        for index, element in enumerate(tree):
+            try:
+                values.append(read(element))
+            except _MisfitError as misfit:
+                misfit.path.insert(0, f"[{index}]")
+                raise
+        return values
+
+    return read_array
+
+
+def _write_plain(value: Any, _: bool) -> Any:
+    return value
+
+
+def _write_uuid(value: bytes, _: bool) -> str:
+    return base64.urlsafe_b64encode(value).decode("ascii").rstrip("=")
+
+
+def _write_bytes(value: bytes, _: bool) -> str:
+    return base64.b64encode(value).decode("ascii")
+
+
+def _write_float(value: float, _: bool) -> float | str:
+    # JSON has no number for these; Jackson writes them as strings.
+    if isnan(value):
+        return "NaN"
+    return ("Infinity" if value > 0 else "-Infinity") if isinf(value) else value
+
+
+def _read_integer(kind: str) -> Callable[[Any], int]:
+    low, high = _INTEGER_RANGES[kind]
+
+    def read(tree: Any) -> int:
+        if isinstance(tree, str):
+            try:
+                tree = int(tree, 16 if tree.lower().startswith(("0x", "-0x")) else 10)
+            except ValueError:
+                raise _MisfitError(f"expected an {kind}, got {_brief(tree)}") from None
+        if not isinstance(tree, int) or isinstance(tree, bool):
+            raise _MisfitError(f"expected an {kind}, got {_brief(tree)}")
+        if not low <= tree <= high:
+            raise _MisfitError(f"{tree} does not fit an {kind} ({low} to {high})")
+        return tree
+
+    return read
+
+
+def _read_bool(tree: Any) -> bool:
+    if not isinstance(tree, bool):
+        raise _MisfitError(f"expected true or false, got {_brief(tree)}")
+    return tree
+
+
+def _read_float(tree: Any) -> float:
+    if tree in ("NaN", "Infinity", "-Infinity"):
+        return float(tree)
+    if not isinstance(tree, int | float) or isinstance(tree, bool):
+        raise _MisfitError(f"expected a number, got {_brief(tree)}")
+    return float(tree)
+
+
+def _read_string(tree: Any) -> str:
+    if not isinstance(tree, str):
+        raise _MisfitError(f"expected a string, got {_brief(tree)}")
+    return tree
+
+
+def _read_uuid(tree: Any) -> bytes:
+    if isinstance(tree, str) and len(tree) <= 24:
+        try:
+            value = base64.b64decode(tree.rstrip("=") + "==", altchars=b"-_", validate=True)
+        except (binascii.Error, ValueError):
+            value = b""
+        if len(value) == 16:
+            return value
+    raise _MisfitError(f"expected a uuid as 22 characters of base64url, got {_brief(tree)}")
+
+
+def _read_bytes(tree: Any) -> bytes:
+    if isinstance(tree, str):
+        try:
+            return base64.b64decode(tree, validate=True)
+        except (binascii.Error, ValueError):
+            pass
+    raise _MisfitError(f"expected base64, got {_brief(tree)}")
+
+
+_WRITERS: dict[str, Callable[[Any, bool], Any]] = {
+    "uuid": _write_uuid,
+    "bytes": _write_bytes,
+    "records": _write_bytes,
+    "float64": _write_float,
+}
+_READERS: dict[str, Callable[[Any], Any]] = {
+    **{kind: _read_integer(kind) for kind in _INTEGER_RANGES},
+    "bool": _read_bool,
+    "float64": _read_float,
+    "string": _read_string,
+    "uuid": _read_uuid,
+    "bytes": _read_bytes,
+    "records": _read_bytes,
+}

@@ -1,0 +1,185 @@
+"""Kafka's message specs as data: what the files in `mockraft.schemas_json` say, parsed on first use.
+
+The generated classes know how to read and write; what they do not carry (Kafka's own spelling of a name, where a field
+may be null, what is tagged) is looked up here by `json_form` and by the `construct` reading.
+The shape of the files is described in Kafka's clients/src/main/resources/common/message/README.md.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from keyword import iskeyword
+from typing import Any, NamedTuple
+
+from mockraft.wire.errors import WireError
+
+RELEASE = "4.3.1"
+FOLDERS = ("message", "metadata", "raft")
+
+_STRING_OR_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*')
+_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_OPEN_END = 32767
+
+
+class Versions(NamedTuple):
+    """An inclusive range of versions; empty when low > high."""
+
+    low: int
+    high: int
+
+    def covers(self, version: int) -> bool:
+        """Whether `version` lies in the range."""
+        return self.low <= version <= self.high
+
+    @classmethod
+    def parse(cls, text: str) -> "Versions":
+        """Read Kafka's notation: "3", "1-4", "2+" or "none"."""
+        if text == "none":
+            return NO_VERSIONS
+        if text.endswith("+"):
+            return cls(int(text[:-1]), _OPEN_END)
+        low, _, high = text.partition("-")
+        return cls(int(low), int(high or low))
+
+
+NO_VERSIONS = Versions(0, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field of a struct. `kind` is the type (of one element, for an array); `struct` is set where it names one."""
+
+    name: str
+    json_name: str
+    attribute: str
+    kind: str
+    is_array: bool
+    struct: "StructSpec | None"
+    versions: Versions
+    nullable: Versions
+    tagged: Versions
+    tag: int
+    flexible: Versions
+    ignorable: bool
+    about: str
+
+    @property
+    def type_name(self) -> str:
+        """The type as the schema writes it, such as `[]int32`."""
+        return f"[]{self.kind}" if self.is_array else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class StructSpec:
+    """A struct's name and its fields, in wire order."""
+
+    name: str
+    fields: tuple[FieldSpec, ...]
+
+    def untagged(self, version: int) -> Iterator[FieldSpec]:
+        """The fields that `version` writes in line."""
+        return (f for f in self.fields if f.versions.covers(version) and not f.tagged.covers(version))
+
+    def tagged(self, version: int) -> dict[int, FieldSpec]:
+        """The fields that `version` writes in the tag section, by tag."""
+        return {f.tag: f for f in self.fields if f.versions.covers(version) and f.tagged.covers(version)}
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """One file: a message, a record or a header. `api_key` is -1 where there is none."""
+
+    name: str
+    api_key: int
+    kind: str
+    valid: Versions
+    flexible: Versions
+    root: StructSpec
+
+
+@cache
+def schema(name: str) -> Schema:
+    """The spec called `name` (such as "BrokerHeartbeatRequest"); WireError when this release has none."""
+    for folder in FOLDERS:
+        file = resources.files("mockraft.schemas_json") / RELEASE / folder / f"{name}.json"
+        if file.is_file():
+            found = parse(load(file.read_text(encoding="utf-8")))
+            if found.name == name:
+                return found
+    # One file is not called as its message is (ZkMigrationRecord.json holds ZkMigrationStateRecord).
+    for text in _texts():
+        if f'"{name}"' in text and (found := parse(load(text))).name == name:
+            return found
+    raise WireError(f"Kafka {RELEASE} has no message called {name!r}")
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Every spec that has at least one valid version, sorted by folder and file name."""
+    found = (parse(load(text)) for text in _texts())
+    return tuple(spec.name for spec in found if spec.valid != NO_VERSIONS)
+
+
+def _texts() -> Iterator[str]:
+    for folder in FOLDERS:
+        files = (resources.files("mockraft.schemas_json") / RELEASE / folder).iterdir()
+        for file in sorted((f for f in files if f.name.endswith(".json")), key=lambda f: f.name):
+            yield file.read_text(encoding="utf-8")
+
+
+def load(text: str) -> dict[str, Any]:
+    """The JSON of a spec file, whose `//` comments no JSON reader takes."""
+    tree: dict[str, Any] = json.loads(_STRING_OR_COMMENT.sub(lambda m: m[1] or "", text))
+    return tree
+
+
+def parse(tree: dict[str, Any]) -> Schema:
+    """A spec's tree as a Schema."""
+    flexible = Versions.parse(tree.get("flexibleVersions", "none"))
+    common = {s["name"]: s["fields"] for s in tree.get("commonStructs", ())}
+    known: dict[str, StructSpec] = {}
+    root = _struct(tree["name"], tree.get("fields", ()), flexible, common, known)
+    valid = Versions.parse(tree["validVersions"])
+    return Schema(tree["name"], tree.get("apiKey", -1), tree["type"], valid, flexible, root)
+
+
+def _struct(
+    name: str, fields: Any, flexible: Versions, common: dict[str, Any], known: dict[str, StructSpec]
+) -> StructSpec:
+    if name not in known:
+        known[name] = StructSpec(name, tuple(_field(f, flexible, common, known) for f in fields))
+    return known[name]
+
+
+def _field(tree: dict[str, Any], flexible: Versions, common: dict[str, Any], known: dict[str, StructSpec]) -> FieldSpec:
+    name, kind = tree["name"], tree["type"]
+    is_array = kind.startswith("[]")
+    element = kind.removeprefix("[]")
+    struct = None
+    if element[0].isupper():
+        struct = _struct(element, tree.get("fields") or common.get(element, ()), flexible, common, known)
+    tagged = tree.get("taggedVersions", "none")
+    return FieldSpec(
+        name=name,
+        json_name=name[0].lower() + name[1:],
+        attribute=_attribute(name),
+        kind=element,
+        is_array=is_array,
+        struct=struct,
+        # A field that is only ever tagged may leave its versions out.
+        versions=Versions.parse(tree.get("versions", tagged)),
+        nullable=Versions.parse(tree.get("nullableVersions", "none")),
+        tagged=Versions.parse(tagged),
+        tag=tree.get("tag", -1),
+        flexible=Versions.parse(tree["flexibleVersions"]) if "flexibleVersions" in tree else flexible,
+        ignorable=tree.get("ignorable", False),
+        about=tree.get("about", ""),
+    )
+
+
+def _attribute(name: str) -> str:
+    text = _WORD_STARTS.sub("_", name).lower()
+    return f"{text}_" if iskeyword(text) else text

@@ -1,0 +1,348 @@
+"""A second, independent reading of the schemas, in `construct`: slow, literal, and able to say what every byte is.
+
+`explain` is driven by it, and the tests hold the generated codec against it. Nothing here shares code with the
+generated classes. A tree is a dict of Kafka's camelCase names to raw values (uuid = 16 bytes, bytes, str, int, list,
+dict); tagged fields are there when they were on the wire; unknown ones under `_unknownTaggedFields` as (tag, bytes).
+"""
+
+from functools import cache
+from io import BytesIO
+from typing import Any, NamedTuple
+
+import construct as c
+from mockraft.wire.errors import WireError
+from mockraft.wire.schema_files import FieldSpec, StructSpec, schema
+
+UNKNOWN_TAGS = "_unknownTaggedFields"
+STRING_BYTES_MAX = 0x7FFF
+_VARINT_BYTES_MAX = 5
+
+_FIXED: dict[str, Any] = {
+    "bool": c.ExprAdapter(c.Int8ub, lambda byte, _: byte != 0, lambda value, _: int(value)),
+    "int8": c.Int8sb,
+    "int16": c.Int16sb,
+    "uint16": c.Int16ub,
+    "int32": c.Int32sb,
+    "uint32": c.Int32ub,
+    "int64": c.Int64sb,
+    "float64": c.Float64b,
+    "uuid": c.Bytes(16),
+}
+
+
+class Span(NamedTuple):
+    """A run of bytes and what it is. `field` is the schema's field where there is one."""
+
+    offset: int
+    length: int
+    path: str
+    type: str
+    value: object
+    field: FieldSpec | None
+
+
+class BrokenBytesError(WireError):
+    """Where the reading broke: `offset` and `field` (a path) of the unreadable item, and `what` is wrong with it."""
+
+    def __init__(self, offset: int, path: str, what: str) -> None:
+        super().__init__(what, field=path or None, offset=offset)
+
+
+def read(name: str, version: int, data: bytes, spans: list[Span] | None = None, offset: int = 0) -> dict[str, Any]:
+    """The tree of a whole body, `data[offset:]`; BrokenBytesError on any bad byte. `spans` collects what was read."""
+    tree, end = read_from(name, version, data, spans, offset)
+    if end != len(data):
+        raise BrokenBytesError(end, "", f"{len(data) - end} bytes are left over")
+    return tree
+
+
+def read_from(
+    name: str, version: int, data: bytes, spans: list[Span] | None = None, offset: int = 0
+) -> tuple[dict[str, Any], int]:
+    """As `read`, of a body that starts at `offset` and may be followed by others: (tree, end offset)."""
+    stream = BytesIO(data)
+    stream.seek(offset)
+    found = [] if spans is None else spans
+    tree: dict[str, Any] = _body(name, version).parse_stream(stream, spans=found, end=len(data))
+    return tree, stream.tell()
+
+
+def write(name: str, version: int, tree: dict[str, Any]) -> bytes:
+    """The bytes of a tree. Tagged fields are written when they are in the tree, whatever they hold."""
+    data: bytes = _body(name, version).build(tree)
+    return data
+
+
+def describe(name: str, version: int) -> c.Construct:
+    """The construct of a message's body in one version; WireError when there is no such version."""
+    return _body(name, version)
+
+
+@cache
+def _body(name: str, version: int) -> Any:
+    spec = schema(name)
+    if not spec.valid.covers(version):
+        raise WireError(f"{name} has no version {version}: versions {spec.valid.low} to {spec.valid.high}")
+    return _struct(spec.root, version, spec.flexible.covers(version))
+
+
+def _struct(spec: StructSpec, version: int, flexible: bool) -> "_Fields":
+    in_line = [(f.json_name, _field(f, version, in_tag=False)) for f in spec.untagged(version)]
+    tagged = {tag: (f.json_name, _field(f, version, in_tag=True)) for tag, f in spec.tagged(version).items()}
+    return _Fields(in_line, _Tags(tagged) if flexible else None)
+
+
+def _field(spec: FieldSpec, version: int, in_tag: bool) -> c.Construct:
+    compact = in_tag or spec.flexible.covers(version)
+    nullable = spec.nullable.covers(version)
+    if spec.struct is not None:
+        element: c.Construct = _struct(spec.struct, version, spec.flexible.covers(version))
+        if spec.is_array:
+            return _Array(element, spec, compact, nullable)
+        return _NullableStruct(element, spec) if nullable else element
+    if spec.kind in _FIXED:
+        element = _Leaf(_FIXED[spec.kind], spec, spec.kind)
+    else:
+        element = _Block(spec, compact, nullable and not spec.is_array)
+    return _Array(element, spec, compact, nullable) if spec.is_array else element
+
+
+def _tell(stream: Any) -> int:
+    position: int = stream.tell()
+    return position
+
+
+class _UnsignedVarint(c.Construct):  # type: ignore[misc]
+    """Kafka's unsigned varint: 7 bits a byte, least significant first, at most 5 bytes; overlong forms are legal."""
+
+    def _parse(self, stream: Any, context: Any, path: str) -> int:
+        value = 0
+        for index in range(_VARINT_BYTES_MAX):
+            byte = c.stream_read(stream, 1, path)[0]
+            value |= (byte & 0x7F) << (7 * index)
+            if byte < 0x80:
+                if value >= 1 << 32:
+                    break
+                return value
+        raise c.IntegerError("a varint of more than 32 bits", path=path)
+
+    def _build(self, value: int, stream: Any, context: Any, path: str) -> int:
+        rest = value
+        while rest >= 0x80:
+            stream.write(bytes((rest & 0x7F | 0x80,)))
+            rest >>= 7
+        stream.write(bytes((rest,)))
+        return value
+
+
+UnsignedVarint = _UnsignedVarint()
+
+
+def take(construct: Any, stream: Any, context: Any, path: str, start: int) -> Any:
+    """Parse one item; a failure becomes BrokenBytesError at `start`, the offset where the reader should look."""
+    try:
+        return construct._parsereport(stream, context, path)
+    except c.StreamError:
+        missing = f"the bytes end inside this item (at {context.end})"
+        raise BrokenBytesError(start, path, missing) from None
+    except (c.ConstructError, UnicodeDecodeError) as error:
+        raise BrokenBytesError(start, path, str(error).splitlines()[-1]) from None
+
+
+class _Leaf(c.Subconstruct):  # type: ignore[misc]
+    """An item of fixed size, noted as a span."""
+
+    def __init__(self, subcon: Any, spec: FieldSpec, type_name: str) -> None:
+        super().__init__(subcon)
+        self.spec = spec
+        self.type_name = type_name
+
+    def _parse(self, stream: Any, context: Any, path: str) -> Any:
+        start = _tell(stream)
+        value = take(self.subcon, stream, context, path, start)
+        context.spans.append(Span(start, _tell(stream) - start, path, self.type_name, value, self.spec))
+        return value
+
+
+class _Length(c.Construct):  # type: ignore[misc]
+    """The length before a string, bytes or an array: None stands for null. -1 or, compact, 0 on the wire."""
+
+    def __init__(self, compact: bool, legacy: Any, spec: FieldSpec, nullable: bool) -> None:
+        super().__init__()
+        self.wire = UnsignedVarint if compact else legacy
+        self.shift = 1 if compact else 0
+        self.spec = spec
+        self.nullable = nullable
+
+    def _parse(self, stream: Any, context: Any, path: str) -> int | None:
+        start = _tell(stream)
+        length: int = take(self.wire, stream, context, path, start) - self.shift
+        if length < 0:
+            if not self.nullable:
+                raise BrokenBytesError(start, path, "null, which this version does not allow")
+            return None
+        left = context.end - _tell(stream)
+        if length > left:
+            raise BrokenBytesError(start, path, f"says {length}, but only {left} bytes are left")
+        return length
+
+    def _build(self, length: int | None, stream: Any, context: Any, path: str) -> int | None:
+        if length is None and not self.nullable:
+            raise WireError(f"{path}: null, which this version does not allow")
+        self.wire._build((-1 if length is None else length) + self.shift, stream, context, path)
+        return length
+
+
+class _Block(c.Construct):  # type: ignore[misc]
+    """A string, bytes or records: its length, then its content, noted as one span."""
+
+    def __init__(self, spec: FieldSpec, compact: bool, nullable: bool) -> None:
+        super().__init__()
+        self.spec = spec
+        self.is_text = spec.kind == "string"
+        self.length = _Length(compact, c.Int16sb if self.is_text else c.Int32sb, spec, nullable)
+        self.type_name = ("compact " if compact else "") + ("nullable " if nullable else "") + spec.kind
+
+    def _parse(self, stream: Any, context: Any, path: str) -> str | bytes | None:
+        start = _tell(stream)
+        length = self.length._parsereport(stream, context, path)
+        value: str | bytes | None = None
+        if length is not None:
+            if self.is_text and length > STRING_BYTES_MAX:
+                raise BrokenBytesError(start, path, f"a string of {length} bytes; Kafka allows {STRING_BYTES_MAX}")
+            value = c.stream_read(stream, length, path)
+            if self.is_text:
+                try:
+                    value = value.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    raise BrokenBytesError(start, path, f"not UTF-8: {error.reason}") from None
+        context.spans.append(Span(start, _tell(stream) - start, path, self.type_name, value, self.spec))
+        return value
+
+    def _build(self, value: Any, stream: Any, context: Any, path: str) -> Any:
+        content = value.encode("utf-8") if isinstance(value, str) else value
+        self.length._build(None if content is None else len(content), stream, context, path)
+        stream.write(content or b"")
+        return value
+
+
+class _Array(c.Subconstruct):  # type: ignore[misc]
+    """A count, noted as a span, then that many elements."""
+
+    def __init__(self, element: Any, spec: FieldSpec, compact: bool, nullable: bool) -> None:
+        super().__init__(element)
+        self.spec = spec
+        self.length = _Length(compact, c.Int32sb, spec, nullable)
+        self.type_name = ("compact " if compact else "") + ("nullable " if nullable else "") + "array"
+
+    def _parse(self, stream: Any, context: Any, path: str) -> list[Any] | None:
+        start = _tell(stream)
+        count = self.length._parsereport(stream, context, path)
+        context.spans.append(Span(start, _tell(stream) - start, path, self.type_name, count, self.spec))
+        if count is None:
+            return None
+        return [self.subcon._parsereport(stream, context, f"{path}[{index}]") for index in range(count)]
+
+    def _build(self, values: Any, stream: Any, context: Any, path: str) -> Any:
+        self.length._build(None if values is None else len(values), stream, context, path)
+        for index, value in enumerate(values or ()):
+            self.subcon._build(value, stream, context, f"{path}[{index}]")
+        return values
+
+
+class _NullableStruct(c.Subconstruct):  # type: ignore[misc]
+    """A struct behind an int8: negative for null."""
+
+    def __init__(self, subcon: Any, spec: FieldSpec) -> None:
+        super().__init__(subcon)
+        self.marker = _Leaf(c.Int8sb, spec, "struct marker")
+
+    def _parse(self, stream: Any, context: Any, path: str) -> Any:
+        if self.marker._parsereport(stream, context, path) < 0:
+            return None
+        return self.subcon._parsereport(stream, context, path)
+
+    def _build(self, value: Any, stream: Any, context: Any, path: str) -> Any:
+        c.Int8sb._build(-1 if value is None else 1, stream, context, path)
+        if value is not None:
+            self.subcon._build(value, stream, context, path)
+        return value
+
+
+class _Fields(c.Construct):  # type: ignore[misc]
+    """A struct: the fields in line, then, in flexible versions, the tag section."""
+
+    def __init__(self, in_line: list[tuple[str, Any]], tags: "_Tags | None") -> None:
+        super().__init__()
+        self.in_line = in_line
+        self.tags = tags
+
+    def _parse(self, stream: Any, context: Any, path: str) -> dict[str, Any]:
+        prefix = f"{path}." if path and path != "(parsing)" else ""
+        tree = {name: field._parsereport(stream, context, prefix + name) for name, field in self.in_line}
+        if self.tags is not None:
+            tree.update(self.tags._parsereport(stream, context, prefix))
+        return tree
+
+    def _build(self, tree: Any, stream: Any, context: Any, path: str) -> Any:
+        for name, field in self.in_line:
+            field._build(tree[name], stream, context, f"{path}.{name}")
+        if self.tags is not None:
+            self.tags._build(tree, stream, context, path)
+        return tree
+
+
+class _Tags(c.Construct):  # type: ignore[misc]
+    """The tag section: a count, then (tag, size, content) in ascending order."""
+
+    def __init__(self, known: dict[int, tuple[str, Any]]) -> None:
+        super().__init__()
+        self.known = known
+
+    def _parse(self, stream: Any, context: Any, prefix: str) -> dict[str, Any]:
+        start = _tell(stream)
+        path = f"{prefix}tags"
+        count = take(UnsignedVarint, stream, context, path, start)
+        context.spans.append(Span(start, _tell(stream) - start, path, "tag count", count, None))
+        tree: dict[str, Any] = {}
+        last = -1
+        for _ in range(count):
+            start = _tell(stream)
+            tag = take(UnsignedVarint, stream, context, path, start)
+            size = take(UnsignedVarint, stream, context, path, start)
+            content = _tell(stream)
+            if tag <= last:
+                raise BrokenBytesError(start, path, f"tag {tag} after tag {last}; tags must ascend")
+            if size > context.end - content:
+                raise BrokenBytesError(start, path, f"tag {tag} says {size} bytes; {context.end - content} are left")
+            last = tag
+            context.spans.append(Span(start, content - start, path, "tag, size", (tag, size), None))
+            self._parse_content(stream, context, prefix, tag, size, tree)
+        return tree
+
+    def _parse_content(self, stream: Any, context: Any, prefix: str, tag: int, size: int, tree: dict[str, Any]) -> None:
+        start = _tell(stream)
+        if tag not in self.known:
+            content = c.stream_read(stream, size, prefix)
+            context.spans.append(Span(start, size, f"{prefix}tag {tag}", "unknown tagged field", content, None))
+            tree.setdefault(UNKNOWN_TAGS, []).append((tag, content))
+            return
+        name, field = self.known[tag]
+        tree[name] = field._parsereport(stream, context, prefix + name)
+        used = _tell(stream) - start
+        if used != size:
+            raise BrokenBytesError(start, prefix + name, f"tag {tag} says {size} bytes, its content takes {used}")
+
+    def _build(self, tree: Any, stream: Any, context: Any, path: str) -> Any:
+        contents: dict[int, bytes] = dict(tree.get(UNKNOWN_TAGS, ()))
+        for tag, (name, field) in self.known.items():
+            if name in tree:
+                content = BytesIO()
+                field._build(tree[name], content, context, f"{path}.{name}")
+                contents[tag] = content.getvalue()
+        UnsignedVarint._build(len(contents), stream, context, path)
+        for tag, content_bytes in sorted(contents.items()):
+            UnsignedVarint._build(tag, stream, context, path)
+            UnsignedVarint._build(len(content_bytes), stream, context, path)
+            stream.write(content_bytes)
+        return tree
