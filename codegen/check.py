@@ -1,0 +1,60 @@
+"""What a schema must keep to so that code can be generated from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mockraft.codegen.spec import BLOCKS, FIXED, FieldSpec, MessageSpec, SpecError, StructSpec
+
+RESERVED = {"api_key", "flexible_from", "max_version", "min_version", "read", "read_from", "unknown_tagged_fields", "write"}
+"""Attributes that every message has."""
+
+RESERVED_CLASSES = {"Message", "Struct", "WireError"}
+"""Names that a generated module imports."""
+
+
+def check(spec: MessageSpec) -> None:
+    """Raise SpecError for the first fault, naming file and field."""
+    for struct in (spec.body, *spec.structs.values()):
+        for where, fault in _faults(spec, struct):
+            raise SpecError(f"{spec.source}: {where}: {fault}")
+
+
+def _faults(spec: MessageSpec, struct: StructSpec) -> Iterator[tuple[str, str]]:
+    if struct is not spec.body and (struct.name == spec.name or struct.name in RESERVED_CLASSES):
+        yield struct.name, "a struct cannot have this name"
+    seen: set[str] = set()
+    for field in struct.fields:
+        where = f"{struct.name}.{field.name}"
+        if field.snake in seen:
+            yield where, f"a second field is called {field.snake} in Python"
+        if field.snake in RESERVED and (struct is spec.body or field.snake == "unknown_tagged_fields"):
+            yield where, f"the Python name {field.snake} is taken"
+        seen.add(field.snake)
+        for fault in _field_faults(spec, field):
+            yield where, fault
+    for version in spec.valid_versions.numbers():
+        tags = [field.tag for field in struct.tagged_at(version)]
+        if len(set(tags)) != len(tags):
+            yield struct.name, f"version {version} uses a tag twice"
+
+
+def _field_faults(spec: MessageSpec, field: FieldSpec) -> Iterator[str]:
+    if field.element.startswith("[]"):
+        yield "arrays of arrays do not exist in the protocol"
+    elif field.struct is not None and field.struct not in spec.structs:
+        yield f"unknown type {field.type!r}"
+    if not field.nullable_versions.empty and field.type in FIXED:
+        yield f"a {field.type} cannot be null"
+    if (field.tag >= 0) != (not field.tagged_versions.empty):
+        yield "tag and taggedVersions belong together"
+    if not field.versions.covers(field.tagged_versions):
+        yield "taggedVersions has versions that the field has not"
+    if not field.tagged_versions.empty:
+        tagged = field.tagged_versions.intersect(spec.valid_versions)
+        if not spec.flexible_versions.covers(tagged):
+            yield "tagged in a version that is not flexible"
+    if field.default is None and not field.nullable_versions.covers(field.versions.intersect(spec.valid_versions)):
+        if field.type in BLOCKS or field.is_array:
+            return
+        yield "the default is null, which not every version of the field allows"

@@ -1,0 +1,120 @@
+"""The classes of a message: slots, a constructor with the schema's defaults, and a twin without one for reading."""
+
+from __future__ import annotations
+
+import textwrap
+
+from mockraft.codegen.lines import Lines
+from mockraft.codegen.spec import FieldSpec, MessageSpec, StructSpec
+
+_ANNOTATIONS = {"bool": "bool", "float64": "float", "uuid": "bytes", "string": "str", "bytes": "bytes", "records": "bytes"}
+
+
+def annotation(field: FieldSpec) -> str:
+    """The Python type of a field, over all versions."""
+    element = _ANNOTATIONS.get(field.element, field.struct or "int")
+    text = f"list[{element}]" if field.is_array else element
+    return text if field.nullable_versions.empty and field.default is not None else f"{text} | None"
+
+
+def emit_struct(lines: Lines, spec: MessageSpec, struct: StructSpec) -> None:
+    """Add the class of a struct; the message's own class gets what `Message` promises."""
+    is_message = struct is spec.body
+    with lines.block(f"class {struct.name}({'Message' if is_message else 'Struct'}):"):
+        _docstring(lines, spec, struct)
+        lines.add("", f"__slots__ = ({''.join(f'{field.snake!r}, ' for field in struct.fields).rstrip()})".replace("'", '"'))
+        if is_message:
+            _constants(lines, spec)
+        lines.add("")
+        _constructor(lines, struct)
+        if is_message:
+            _doors(lines, spec)
+    lines.add("", "", f"_{struct.name} = decoded({struct.name})")
+
+
+def _docstring(lines: Lines, spec: MessageSpec, struct: StructSpec) -> None:
+    if struct is spec.body:
+        key = f", api key {spec.api_key}" if spec.api_key >= 0 else ""
+        lines.add(f'"""{spec.name} ({spec.kind}{key}), versions {spec.valid_versions}."""')
+        return
+    about = " ".join(struct.about.split()) or f"{struct.name} of {spec.name}."
+    text = about.replace("\\", "\\\\").replace('"', "'")
+    wrapped = textwrap.wrap(text, 110)
+    lines.add(f'"""{wrapped[0]}', *wrapped[1:-1], f'{wrapped[-1]}"""') if len(wrapped) > 1 else lines.add(f'"""{text}"""')
+
+
+def _constants(lines: Lines, spec: MessageSpec) -> None:
+    flexible = spec.flexible_versions.intersect(spec.valid_versions)
+    lines.add(
+        "",
+        f"api_key = {spec.api_key}",
+        f"min_version = {spec.valid_versions.low}",
+        f"max_version = {spec.valid_versions.high}",
+        f"flexible_from = {spec.valid_versions.high + 1 if flexible.empty else flexible.low}",
+    )
+    if spec.latest_version_unstable:
+        lines.add("latest_version_unstable = True")
+
+
+def _constructor(lines: Lines, struct: StructSpec) -> None:
+    with lines.block("def __init__("):
+        lines.add("self,", "*,")
+        for field in struct.fields:
+            about = " ".join(field.about.split())
+            comment = f"  # {field.versions}" + (f", tag {field.tag}" if field.tag >= 0 else "") + (f": {about}" if about else "")
+            lines.add(f"{field.snake}: {annotation(field)} = {_parameter_default(field)},{comment}")
+        lines.add("unknown_tagged_fields: Sequence[tuple[int, bytes]] = (),")
+    with lines.block(") -> None:"):
+        for field in struct.fields:
+            lines.add(f"self.{field.snake} = {_initial(field)}")
+        lines.add("self.unknown_tagged_fields = unknown_tagged_fields")
+
+
+def _parameter_default(field: FieldSpec) -> str:
+    return "UNSET" if field.default == () else literal(field)
+
+
+def _initial(field: FieldSpec) -> str:
+    if field.default != ():
+        return field.snake
+    fresh = "[]" if field.is_array else f"{field.struct}()"
+    return f"{fresh} if {field.snake} is UNSET else {field.snake}"
+
+
+def literal(field: FieldSpec) -> str:
+    """The field's default as an expression; a struct's is not one (see `emit_reader`)."""
+    if field.default == () and field.is_array:
+        return "[]"
+    if field.type == "uuid":
+        return "ZERO_UUID"
+    return '""' if field.default == "" else repr(field.default)
+
+
+def _doors(lines: Lines, spec: MessageSpec) -> None:
+    name = spec.name
+    lines.add("")
+    lines.add("@staticmethod")
+    with lines.block(f"def read(data: bytes, version: int) -> {name}:"):
+        with lines.block("try:"):
+            lines.add("message, end = _READ[version](data, 0)")
+        with lines.block("except READ_FAULTS as error:"):
+            lines.add(f"raise unreadable({name}, version, error) from error")
+        with lines.block("if end != len(data):"):
+            lines.add(f"raise wrong_end({name}, version, end, len(data))")
+        lines.add("return message")
+    lines.add("")
+    lines.add("@staticmethod")
+    with lines.block(f"def read_from(data: bytes, version: int, offset: int) -> tuple[{name}, int]:"):
+        with lines.block("try:"):
+            lines.add("message, end = _READ[version](data, offset)")
+        with lines.block("except READ_FAULTS as error:"):
+            lines.add(f"raise unreadable({name}, version, error) from error")
+        with lines.block("if end > len(data):"):
+            lines.add(f"raise wrong_end({name}, version, end, len(data))")
+        lines.add("return message, end")
+    lines.add("")
+    with lines.block("def write(self, version: int) -> bytes:"):
+        with lines.block("try:"):
+            lines.add("return _WRITE[version](self)")
+        with lines.block("except WRITE_FAULTS as error:"):
+            lines.add(f"raise unwritable({name}, version, error) from error")

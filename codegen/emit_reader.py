@@ -1,0 +1,230 @@
+"""Readers: one straight-line function per version of a message."""
+
+from __future__ import annotations
+
+from mockraft.codegen.emit_class import literal
+from mockraft.codegen.lines import Lines
+from mockraft.codegen.spec import FIXED, SIZES, FieldSpec, MessageSpec, StructSpec
+
+
+class ReaderEmitter:
+    """Emits the reader of one version.
+
+    In the emitted code `d` is the data, `o` the offset, `n` a length as read and `t` the number of tagged fields.
+    Fixed fields gather in a run, together with the length byte that follows them, and are unpacked at one go.
+    """
+
+    def __init__(self, spec: MessageSpec, version: int, imports: set[str], formats: set[str]) -> None:
+        self._spec = spec
+        self._version = version
+        self._flexible = spec.flexible_at(version)
+        self._imports = imports
+        self._formats = formats
+        self._lines = Lines(1)
+        self._run: list[tuple[str, str]] = []
+        self._names = 0
+
+    def body(self) -> str:
+        """The function's body."""
+        self._create("m", self._spec.body)
+        self._struct("m", self._spec.body)
+        self._flush()
+        self._lines.add("return m, o")
+        return self._lines.text()
+
+    def _name(self, letter: str) -> str:
+        self._names += 1
+        return f"{letter}{self._names}"
+
+    def _use(self, name: str) -> str:
+        self._imports.add(name)
+        return name
+
+    def _create(self, target: str, struct: StructSpec) -> None:
+        self._lines.add(f"{target} = _{struct.name}()")
+
+    def _fixed(self, letter: str, target: str) -> None:
+        self._run.append((letter, target))
+
+    def _flush(self) -> None:
+        run, self._run = self._run, []
+        if not run:
+            return
+        letters = "".join(letter for letter, _ in run)
+        targets = ", ".join(target for _, target in run)
+        if letters == "B":
+            self._lines.add(f"{targets} = d[o]", "o += 1")
+            return
+        self._formats.add(f"unpack_{letters}")
+        comma = "," if len(run) == 1 else ""
+        self._lines.add(f"{targets}{comma} = unpack_{letters}(d, o)", f"o += {sum(SIZES[c] for c in letters)}")
+
+    def _struct(self, var: str, struct: StructSpec) -> None:
+        absent = struct.absent_at(self._version)
+        for field in absent:
+            self._default(f"{var}.{field.snake}", field)
+        for field in struct.plain_at(self._version):
+            self._field(f"{var}.{field.snake}", field)
+        if self._flexible:
+            self._tags(var, struct)
+        else:
+            self._lines.add(f"{var}.unknown_tagged_fields = ()")
+
+    def _default(self, target: str, field: FieldSpec) -> None:
+        """Set a field that the bytes do not hold."""
+        if field.default == () and not field.is_array:
+            self._default_struct(target, self._spec.structs[field.type])
+            return
+        value = literal(field)
+        if value == "ZERO_UUID":
+            self._use(value)
+        self._lines.add(f"{target} = {value}")
+
+    def _default_struct(self, target: str, struct: StructSpec) -> None:
+        var = self._name("e")
+        self._lines.add(f"{target} = {var} = _{struct.name}()")
+        for field in struct.fields:
+            self._default(f"{var}.{field.snake}", field)
+        self._lines.add(f"{var}.unknown_tagged_fields = ()")
+
+    def _field(self, target: str, field: FieldSpec) -> None:
+        nullable = field.nullable_at(self._version)
+        compact = self._spec.compact_at(field, self._version)
+        if field.is_array:
+            self._array(target, field, nullable, compact)
+        elif field.type in FIXED:
+            self._fixed(FIXED[field.type], target)
+        elif field.struct is None:
+            self._block(target, field.type, field.name, nullable, compact)
+        elif nullable:
+            self._nullable_struct(target, self._spec.structs[field.struct])
+        else:
+            var = self._name("e")
+            self._create(f"{target} = {var}", self._spec.structs[field.struct])
+            self._struct(var, self._spec.structs[field.struct])
+
+    def _nullable_struct(self, target: str, struct: StructSpec) -> None:
+        self._fixed("b", "n")
+        self._flush()
+        with self._lines.block("if n < 0:"):
+            self._lines.add(f"{target} = None")
+        with self._lines.block("else:"):
+            var = self._name("e")
+            self._create(f"{target} = {var}", struct)
+            self._struct(var, struct)
+            self._flush()
+
+    def _block(self, target: str, kind: str, name: str, nullable: bool, compact: bool) -> None:
+        """A string or bytes."""
+        decode = ".decode()" if kind == "string" else ""
+        if compact:
+            self._fixed("B", "n")
+            self._flush()
+            with self._lines.block("if 0 < n < 128:"):
+                self._lines.add(f"{target} = d[o:(o := o + n - 1)]{decode}")
+            if nullable:
+                with self._lines.block("elif n == 0:"):
+                    self._lines.add(f"{target} = None")
+            slow = self._use(f"{'nullable_' if nullable else ''}compact_{'string' if decode else 'bytes'}")
+            with self._lines.block("else:"):
+                self._lines.add(f'{target}, o = {slow}(d, o, n, "{name}")')
+            return
+        self._fixed("h" if kind == "string" else "i", "n")
+        self._flush()
+        with self._lines.block("if n >= 0:"):
+            self._lines.add(f"{target} = d[o:(o := o + n)]{decode}")
+        self._null_branch("else:", target, name, nullable)
+
+    def _null_branch(self, opening: str, target: str, name: str, nullable: bool) -> None:
+        with self._lines.block(opening):
+            if nullable:
+                self._lines.add(f"{target} = None")
+            else:
+                self._lines.add(f'raise {self._use("null_field")}("{name}")')
+
+    def _array(self, target: str, field: FieldSpec, nullable: bool, compact: bool) -> None:
+        size = self._spec.element_size(field, self._version)
+        if compact:
+            self._fixed("B", "n")
+            self._flush()
+            slow = self._use("nullable_compact_count" if nullable else "compact_count")
+            with self._lines.block("if n < 128:" if nullable else "if 0 < n < 128:"):
+                self._lines.add("n -= 1")
+            with self._lines.block("else:"):
+                self._lines.add(f'n, o = {slow}(d, o, n, {size}, "{field.name}")')
+        else:
+            self._fixed("i", "n")
+            self._flush()
+            with self._lines.block("if n > 127:" if size else "if n > 0:"):
+                self._lines.add(f'{self._use("check_count")}(d, o, n, {size}, "{field.name}")')
+        if nullable or not compact:
+            self._null_branch("if n < 0:", target, field.name, nullable)
+            with self._lines.block("else:"):
+                self._elements(target, field, compact)
+        else:
+            self._elements(target, field, compact)
+
+    def _elements(self, target: str, field: FieldSpec, compact: bool) -> None:
+        element = field.element
+        if element in FIXED:
+            letter = FIXED[element]
+            self._formats.add(f"unpack_all_{letter}")
+            self._lines.add(f"{target} = list(unpack_all_{letter}[n](d, o))", f"o += {SIZES[letter]} * n".replace("1 * ", ""))
+        elif field.struct is None:
+            values, value = self._name("l"), self._name("v")
+            self._lines.add(f"{target} = {values} = []")
+            with self._lines.block("for _ in range(n):"):
+                self._block(value, element, field.name, False, compact)
+                self._lines.add(f"{values}.append({value})")
+        else:
+            self._structs(target, self._spec.structs[field.struct])
+
+    def _structs(self, target: str, struct: StructSpec) -> None:
+        values, var = self._name("l"), self._name("e")
+        self._lines.add(f"{target} = {values} = []")
+        with self._lines.block("for _ in range(n):"):
+            self._create(var, struct)
+            self._struct(var, struct)
+            self._flush()
+            self._lines.add(f"{values}.append({var})")
+
+    def _tags(self, var: str, struct: StructSpec) -> None:
+        known = struct.tagged_at(self._version)
+        for field in known:
+            self._default(f"{var}.{field.snake}", field)
+        self._fixed("B", "t")
+        self._flush()
+        misplaced = [f for f in struct.fields if f.tag >= 0 and f not in known and f.tag not in {k.tag for k in known}]
+        if not known and not misplaced:
+            with self._lines.block("if t:"):
+                self._lines.add(f"{var}.unknown_tagged_fields, o = {self._use('read_tags')}(d, o, t)")
+            with self._lines.block("else:"):
+                self._lines.add(f"{var}.unknown_tagged_fields = ()")
+            return
+        self._lines.add(f"{var}.unknown_tagged_fields = ()")
+        with self._lines.block("if t:"):
+            self._known_tags(var, known, misplaced)
+
+    def _known_tags(self, var: str, known: list[FieldSpec], misplaced: list[FieldSpec]) -> None:
+        unknown, tag, end = self._name("u"), self._name("t"), self._name("p")
+        self._lines.add(f"{unknown} = []")
+        with self._lines.block("if t > 127:"):
+            self._lines.add(f"t, o = {self._use('tag_count')}(d, o, t)")
+        with self._lines.block("for _ in range(t):"):
+            self._lines.add(f"{tag}, n, o = {self._use('tag_header')}(d, o)", f"{end} = o + n")
+            word = "if"
+            for field in known:
+                with self._lines.block(f"{word} {tag} == {field.tag}:"):
+                    self._field(f"{var}.{field.snake}", field)
+                    self._flush()
+                    with self._lines.block(f"if o != {end}:"):
+                        self._lines.add(f'raise {self._use("wrong_tag_size")}("{field.name}", o)')
+                word = "elif"
+            for field in misplaced:
+                with self._lines.block(f"{word} {tag} == {field.tag}:"):
+                    self._lines.add(f'raise {self._use("misplaced_tag")}("{field.name}", o)')
+                word = "elif"
+            with self._lines.block("else:"):
+                self._lines.add(f"{unknown}.append(({tag}, d[o:{end}]))", f"o = {end}")
+        with self._lines.block(f"if {unknown}:"):
+            self._lines.add(f"{var}.unknown_tagged_fields = {unknown}")

@@ -1,0 +1,227 @@
+"""Writers: one straight-line function per version of a message."""
+
+from __future__ import annotations
+
+from mockraft.codegen.emit_class import literal
+from mockraft.codegen.lines import Lines
+from mockraft.codegen.spec import FIXED, SIZES, FieldSpec, MessageSpec, StructSpec
+
+
+class WriterEmitter:
+    """Emits the writer of one version.
+
+    In the emitted code `m` is the message, `r` the list of parts that become its bytes and `n` a length. Fixed fields
+    gather in a run, together with the length byte that follows them, and are packed at one go.
+    """
+
+    def __init__(self, spec: MessageSpec, version: int, imports: set[str], formats: set[str]) -> None:
+        self._spec = spec
+        self._version = version
+        self._flexible = spec.flexible_at(version)
+        self._imports = imports
+        self._formats = formats
+        self._lines = Lines(1)
+        self._run: list[tuple[str, str]] = []
+        self._names = 0
+        self._out = "r"
+
+    def body(self) -> str:
+        """The function's body."""
+        self._lines.add("r = []")
+        self._struct("m", self._spec.body)
+        self._flush()
+        self._lines.add('return b"".join(r)')
+        return self._lines.text()
+
+    def _name(self, letter: str) -> str:
+        self._names += 1
+        return f"{letter}{self._names}"
+
+    def _use(self, name: str) -> str:
+        self._imports.add(name)
+        return name
+
+    def _append(self, expression: str) -> None:
+        self._lines.add(f"{self._out}.append({expression})")
+
+    def _pack(self, run: list[tuple[str, str]], tail: str = "") -> str:
+        """The call that packs a run; `tail` adds letters without a value (`x`)."""
+        letters = "".join(letter for letter, _ in run) + tail
+        self._formats.add(f"pack_{letters}")
+        return f"pack_{letters}({', '.join(value for _, value in run)})"
+
+    def _flush(self) -> None:
+        if self._run:
+            self._append(self._pack(self._run))
+            self._run = []
+
+    def _length(self, long_form: str) -> None:
+        """Write the run and the compact length `n` after it; `long_form` is the expression for 128 and more."""
+        with self._lines.block("if n < 128:"):
+            self._append(self._pack([*self._run, ("B", "n")]) if self._run else f"{self._use('UVARINTS')}[n]")
+        with self._lines.block("else:"):
+            self._append(f"{self._pack(self._run)} + {long_form}" if self._run else long_form)
+        self._run = []
+
+    def _struct(self, var: str, struct: StructSpec) -> None:
+        for field in struct.absent_at(self._version):
+            if not field.ignorable:
+                self._absent(f"{var}.{field.snake}", field)
+        for field in struct.plain_at(self._version):
+            self._field(f"{var}.{field.snake}", field)
+        if self._flexible:
+            self._tags(var, struct)
+
+    def _absent(self, value: str, field: FieldSpec) -> None:
+        with self._lines.block(f"if {self._differs(value, field)}:"):
+            self._lines.add(f'raise {self._use("inexpressible")}("{field.name}")')
+
+    def _differs(self, value: str, field: FieldSpec) -> str:
+        """The condition under which a field is not at its default."""
+        default = field.default
+        if default is None:
+            return f"{value} is not None"
+        if default == () and not field.is_array:
+            struct = self._spec.structs[field.type]
+            parts = [self._differs(f"{value}.{child.snake}", child) for child in struct.fields]
+            text = " or ".join([*parts, f"{value}.unknown_tagged_fields"])
+            return f"({text})" if field.nullable_versions.empty else f"({value} is None or {text})"
+        if default == () or default in ("", b""):
+            return value if field.nullable_versions.empty else f"({value} or {value} is None)"
+        if field.type == "bool":
+            return f"not {value}" if default else value
+        return f"{value} != {self._literal(field)}"
+
+    def _literal(self, field: FieldSpec) -> str:
+        text = literal(field)
+        return self._use(text) if text == "ZERO_UUID" else text
+
+    def _field(self, value: str, field: FieldSpec) -> None:
+        nullable = field.nullable_at(self._version)
+        compact = self._spec.compact_at(field, self._version)
+        if field.is_array:
+            self._array(value, field, nullable, compact)
+        elif field.type in FIXED:
+            self._fixed(value, field.type, field.name)
+        elif field.struct is None:
+            self._block(value, field.type, field.name, nullable, compact)
+        elif nullable:
+            self._nullable_struct(value, self._spec.structs[field.struct])
+        else:
+            var = self._name("e")
+            self._lines.add(f"{var} = {value}")
+            self._struct(var, self._spec.structs[field.struct])
+
+    def _fixed(self, value: str, kind: str, name: str) -> None:
+        if kind == "uuid":
+            with self._lines.block(f"if len({value}) != 16:"):
+                self._lines.add(f'raise {self._use("no_uuid")}("{name}")')
+        self._run.append((FIXED[kind], value))
+
+    def _nullable_struct(self, value: str, struct: StructSpec) -> None:
+        var = self._name("e")
+        self._lines.add(f"{var} = {value}")
+        run = self._run
+        with self._lines.block(f"if {var} is None:"):
+            self._append(self._pack([*run, ("b", "-1")]))
+        with self._lines.block("else:"):
+            self._run = [*run, ("b", "1")]
+            self._struct(var, struct)
+            self._flush()
+
+    def _block(self, value: str, kind: str, name: str, nullable: bool, compact: bool) -> None:
+        """A string or bytes."""
+        block = self._name("b")
+        encode = ".encode()" if kind == "string" else ""
+        more = " + 1" if compact else ""
+        self._lines.add(f"{block} = {value}" if nullable or not encode else f"{block} = {value}{encode}")
+        if nullable:
+            with self._lines.block(f"if {block} is None:"):
+                self._lines.add(f"n = {0 if compact else -1}", f'{block} = b""')
+            with self._lines.block("else:"):
+                if encode:
+                    self._lines.add(f"{block} = {block}{encode}")
+                self._lines.add(f"n = len({block}){more}")
+        else:
+            self._lines.add(f"n = len({block}){more}")
+        if compact:
+            slow = f'{self._use("write_string_length")}(n, "{name}")' if encode else f"{self._use('write_uvarint')}(n)"
+            self._length(slow)
+        else:
+            self._run.append(("h" if encode else "i", "n"))
+            self._flush()
+        self._append(block)
+
+    def _array(self, value: str, field: FieldSpec, nullable: bool, compact: bool) -> None:
+        values = self._name("l")
+        self._lines.add(f"{values} = {value}")
+        if nullable:
+            with self._lines.block(f"if {values} is None:"):
+                self._lines.add(f"n = {0 if compact else -1}", f"{values} = ()")
+            with self._lines.block("else:"):
+                self._lines.add(f"n = len({values}){' + 1' if compact else ''}")
+        else:
+            self._lines.add(f"n = len({values}){' + 1' if compact else ''}")
+        if compact:
+            self._length(f"{self._use('write_uvarint')}(n)")
+        else:
+            self._run.append(("i", "n"))
+            self._flush()
+        self._elements(values, field, compact)
+
+    def _elements(self, values: str, field: FieldSpec, compact: bool) -> None:
+        element = field.element
+        if element == "uuid":
+            self._append(f'{self._use("write_uuids")}({values}, "{field.name}")')
+        elif element in FIXED:
+            letter = FIXED[element]
+            self._formats.add(f"pack_all_{letter}")
+            self._append(f"pack_all_{letter}[len({values})](*{values})")
+        else:
+            var = self._name("e")
+            with self._lines.block(f"for {var} in {values}:"):
+                if field.struct is None:
+                    self._block(var, element, field.name, False, compact)
+                else:
+                    self._struct(var, self._spec.structs[field.struct])
+                self._flush()
+
+    def _tags(self, var: str, struct: StructSpec) -> None:
+        known = struct.tagged_at(self._version)
+        if not known:
+            self._unknown_tags(f"{var}.unknown_tagged_fields")
+            return
+        self._flush()
+        at = self._name("a")
+        out = self._out
+        self._lines.add(f"{at} = len({out})")
+        self._append('b"\\0"')
+        for field in known:
+            with self._lines.block(f"if {self._differs(f'{var}.{field.snake}', field)}:"):
+                self._tag(f"{var}.{field.snake}", field)
+        with self._lines.block(f"if {var}.unknown_tagged_fields:"):
+            self._lines.add(f"{self._use('merge_tags')}({out}, {at}, {var}.unknown_tagged_fields)")
+        with self._lines.block(f"elif len({out}) - {at} > 1:"):
+            self._lines.add(f"{out}[{at}] = {self._use('write_uvarint')}(len({out}) - {at} - 1)")
+
+    def _unknown_tags(self, unknown: str) -> None:
+        run, self._run = self._run, []
+        with self._lines.block(f"if {unknown}:"):
+            section = f"{self._use('write_tags')}({unknown})"
+            self._append(f"{self._pack(run)} + {section}" if run else section)
+        with self._lines.block("else:"):
+            self._append(self._pack(run, "x") if run else 'b"\\0"')
+
+    def _tag(self, value: str, field: FieldSpec) -> None:
+        """One tagged field, written as exactly one part."""
+        if field.type in FIXED and field.tag < 128:
+            self._fixed(value, field.type, field.name)
+            (letter, expression), self._run = self._run[0], []
+            self._append(self._pack([("B", str(field.tag)), ("B", str(SIZES[letter])), (letter, expression)]))
+            return
+        out, self._out = self._out, self._name("r")
+        self._lines.add(f"{self._out} = []")
+        self._field(value, field)
+        self._flush()
+        parts, self._out = self._out, out
+        self._append(f"{self._use('write_tag')}({field.tag}, {parts})")

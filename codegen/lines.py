@@ -1,0 +1,38 @@
+"""Lines of Python under construction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Lines:
+    """A growing list of source lines that knows its indentation."""
+
+    def __init__(self, depth: int = 0) -> None:
+        self._lines: list[str] = []
+        self._depth = depth
+
+    def add(self, *lines: str) -> None:
+        """Append lines at the present depth; an empty one stays empty."""
+        indentation = "    " * self._depth
+        self._lines.extend(indentation + line if line else "" for line in lines)
+
+    @contextmanager
+    def block(self, opening: str) -> Iterator[None]:
+        """Append `opening` and indent what is added inside the `with`; a body left empty becomes `pass`."""
+        self.add(opening)
+        start = len(self._lines)
+        self._depth += 1
+        yield
+        if len(self._lines) == start:
+            self.add("pass")
+        self._depth -= 1
+
+    def extend(self, other: Lines) -> None:
+        """Append another's lines at the present depth."""
+        self.add(*other._lines)
+
+    def text(self) -> str:
+        """Everything, ended by a newline."""
+        return "\n".join(self._lines) + "\n"

@@ -1,0 +1,164 @@
+"""Kafka's schema files (JSON with `//` comment lines) into specs. Kafka's classes: `MessageSpec`, `FieldSpec`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from mockraft.codegen.names import snake
+from mockraft.codegen.spec import BLOCKS, FIXED, Default, FieldSpec, MessageSpec, SpecError, StructSpec
+from mockraft.codegen.versions import ALL, NONE, Versions
+
+_RANGES = {"bool": (0, 1), "int8": (-(1 << 7), 1 << 7), "int16": (-(1 << 15), 1 << 15), "uint16": (0, 1 << 16)} | {
+    "int32": (-(1 << 31), 1 << 31),
+    "uint32": (0, 1 << 32),
+    "int64": (-(1 << 63), 1 << 63),
+}
+
+_FIELD_KEYS = {"name", "type", "versions", "about", "default", "fields", "entityType", "nullableVersions", "ignorable"} | {
+    "mapKey",
+    "tag",
+    "taggedVersions",
+    "zeroCopy",
+    "flexibleVersions",
+}
+
+_MESSAGE_KEYS = {"type", "name", "validVersions", "flexibleVersions", "fields", "apiKey", "listeners"} | {
+    "commonStructs",
+    "latestVersionUnstable",
+    "deprecatedVersions",
+}
+
+
+def parse(text: str, source: str) -> MessageSpec:
+    """Read one schema file; `source` is its name in errors and in the generated file. SpecError names file and field."""
+    tree = _tree(text, source)
+    return _FileParser(source, hashlib.sha256(text.encode()).hexdigest()).message(tree)
+
+
+def _tree(text: str, source: str) -> dict[str, Any]:
+    without_comments = "\n".join("" if line.lstrip().startswith("//") else line for line in text.splitlines())
+    try:
+        tree = json.loads(without_comments)
+    except json.JSONDecodeError as error:
+        raise SpecError(f"{source}: line {error.lineno}: {error.msg}") from None
+    if not isinstance(tree, dict):
+        raise SpecError(f"{source}: the file holds no JSON object")
+    return tree
+
+
+class _FileParser:
+    """Reads one file, collecting its structs."""
+
+    def __init__(self, source: str, sha256: str) -> None:
+        self._source = source
+        self._sha256 = sha256
+        self._structs: dict[str, StructSpec] = {}
+
+    def message(self, tree: dict[str, Any]) -> MessageSpec:
+        self._only(tree, _MESSAGE_KEYS, "the message")
+        name = self._text(tree, "name", "the message")
+        valid = self._versions(tree, "validVersions", name)
+        flexible = self._versions(tree, "flexibleVersions", name) if "flexibleVersions" in tree else NONE
+        for common in tree.get("commonStructs", ()):
+            common_name = self._text(common, "name", "commonStructs")
+            self._struct(common_name, common, self._versions(common, "versions", common_name))
+        fields = tuple(self._field(name, child) for child in tree.get("fields", ()))
+        return MessageSpec(
+            name=name,
+            kind=self._text(tree, "type", name),
+            api_key=int(tree.get("apiKey", -1)),
+            valid_versions=valid,
+            flexible_versions=flexible,
+            body=StructSpec(name, fields, valid),
+            structs=self._structs,
+            latest_version_unstable=bool(tree.get("latestVersionUnstable", False)),
+            source=self._source,
+            sha256=self._sha256,
+        )
+
+    def _field(self, owner: str, tree: dict[str, Any]) -> FieldSpec:
+        name = self._text(tree, "name", owner)
+        where = f"{owner}.{name}"
+        self._only(tree, _FIELD_KEYS, where)
+        type_name = self._text(tree, "type", where)
+        versions = self._versions(tree, "versions", where)
+        nullable = self._versions(tree, "nullableVersions", where) if "nullableVersions" in tree else NONE
+        tagged = self._versions(tree, "taggedVersions", where) if "taggedVersions" in tree else NONE
+        about = str(tree.get("about", ""))
+        element = type_name.removeprefix("[]")
+        if "fields" in tree:
+            if element in FIXED or element in BLOCKS:
+                raise SpecError(f"{self._source}: {where}: a {element} has no fields")
+            self._struct(element, tree, versions, about)
+        return FieldSpec(
+            name=name,
+            snake=snake(name),
+            type=type_name,
+            versions=versions,
+            default=self._default(where, type_name, tree.get("default"), nullable),
+            nullable_versions=nullable,
+            tagged_versions=tagged,
+            tag=int(tree.get("tag", -1)),
+            ignorable=bool(tree.get("ignorable", False)),
+            flexible_versions=self._versions(tree, "flexibleVersions", where) if "flexibleVersions" in tree else ALL,
+            about=about,
+        )
+
+    def _struct(self, name: str, tree: dict[str, Any], versions: Versions, about: str = "") -> None:
+        if name in self._structs:
+            raise SpecError(f"{self._source}: the struct {name} is described twice")
+        fields = tuple(self._field(name, child) for child in tree.get("fields", ()))
+        self._structs[name] = StructSpec(name, fields, versions, about or str(tree.get("about", "")))
+
+    def _default(self, where: str, type_name: str, given: object, nullable: Versions) -> Default:
+        text = "" if given is None else str(given)
+        if text == "null":
+            if nullable.empty:
+                raise SpecError(f"{self._source}: {where}: the default is null, which no version allows")
+            return None
+        if type_name == "string":
+            return text
+        try:
+            return self._value(type_name, text)
+        except ValueError as error:
+            raise SpecError(f"{self._source}: {where}: the default {text!r} is no {type_name}: {error}") from None
+
+    def _value(self, type_name: str, text: str) -> Default:
+        if type_name in ("uuid", "bytes", "records") or type_name not in FIXED:
+            if text:
+                raise ValueError("only null can be given")
+            if type_name == "uuid":
+                return bytes(16)
+            return b"" if type_name in BLOCKS else ()
+        if type_name == "bool":
+            if text.lower() not in ("", "true", "false"):
+                raise ValueError("want true or false")
+            return text.lower() == "true"
+        if type_name == "float64":
+            return float(text or "0")
+        number = int(text or "0", 0)
+        low, end = _RANGES[type_name]
+        if not low <= number < end:
+            raise ValueError("out of range")
+        return number
+
+    def _only(self, tree: dict[str, Any], known: set[str], where: str) -> None:
+        for key in tree:
+            if key not in known:
+                raise SpecError(f"{self._source}: {where}: unknown key {key!r}")
+
+    def _text(self, tree: dict[str, Any], key: str, where: str) -> str:
+        value = tree.get(key)
+        if not isinstance(value, str):
+            raise SpecError(f"{self._source}: {where}: {key!r} is missing or no string")
+        return value
+
+    def _versions(self, tree: dict[str, Any], key: str, where: str) -> Versions:
+        try:
+            return Versions.parse(self._text(tree, key, where))
+        except SpecError:
+            raise
+        except ValueError as error:
+            raise SpecError(f"{self._source}: {where}: {key}: {error}") from None

@@ -1,0 +1,144 @@
+"""What a schema says, typed: messages, structs and fields, with everything a version changes as a question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mockraft.codegen.versions import ALL, NONE, Versions
+
+FIXED = {
+    "bool": "o",
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "float64": "d",
+    "uuid": "U",
+}
+"""Types of fixed size and their format letters; `U` (16s) and `o` (?) are ours, so that they can be part of a name."""
+
+SIZES = {"o": 1, "b": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "d": 8, "U": 16, "B": 1, "x": 1}
+"""Bytes per format letter."""
+
+BLOCKS = ("string", "bytes", "records")
+"""Types with a length before their bytes."""
+
+Default = bool | int | float | str | bytes | None | tuple[()]
+"""A field's default; `()` means an empty array, or a struct with every field at its default."""
+
+
+class SpecError(ValueError):
+    """A schema that cannot be generated from; the text names the file and the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field of a struct. Ranges are as written, not yet clipped to the message's valid versions."""
+
+    name: str
+    snake: str
+    type: str
+    versions: Versions
+    default: Default
+    nullable_versions: Versions = NONE
+    tagged_versions: Versions = NONE
+    tag: int = -1
+    ignorable: bool = False
+    flexible_versions: Versions = ALL
+    about: str = ""
+
+    @property
+    def is_array(self) -> bool:
+        """Whether the type is `[]…`."""
+        return self.type.startswith("[]")
+
+    @property
+    def element(self) -> str:
+        """The type without its `[]`."""
+        return self.type.removeprefix("[]")
+
+    @property
+    def struct(self) -> str | None:
+        """The name of the struct that the field, or each of its elements, is; None for anything else."""
+        return None if self.element in FIXED or self.element in BLOCKS else self.element
+
+    def nullable_at(self, version: int) -> bool:
+        """Whether null can be said in a version."""
+        return self.nullable_versions.has(version)
+
+    def tagged_at(self, version: int) -> bool:
+        """Whether the field is in the tag section in a version."""
+        return self.tagged_versions.has(version)
+
+
+@dataclass(frozen=True, slots=True)
+class StructSpec:
+    """A named group of fields; one Python class."""
+
+    name: str
+    fields: tuple[FieldSpec, ...]
+    versions: Versions
+    about: str = ""
+
+    def plain_at(self, version: int) -> list[FieldSpec]:
+        """The fields that a version has outside the tag section, in order."""
+        return [f for f in self.fields if f.versions.has(version) and not f.tagged_at(version)]
+
+    def tagged_at(self, version: int) -> list[FieldSpec]:
+        """The fields that a version has in the tag section, by tag."""
+        found = [f for f in self.fields if f.versions.has(version) and f.tagged_at(version)]
+        return sorted(found, key=lambda f: f.tag)
+
+    def absent_at(self, version: int) -> list[FieldSpec]:
+        """The fields that a version has not."""
+        return [f for f in self.fields if not f.versions.has(version)]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSpec:
+    """One schema file."""
+
+    name: str
+    kind: str
+    api_key: int
+    valid_versions: Versions
+    flexible_versions: Versions
+    body: StructSpec
+    structs: dict[str, StructSpec] = field(default_factory=dict)
+    latest_version_unstable: bool = False
+    source: str = ""
+    sha256: str = ""
+
+    def flexible_at(self, version: int) -> bool:
+        """Whether a version has compact lengths and tag sections."""
+        return self.flexible_versions.has(version)
+
+    def compact_at(self, spec: FieldSpec, version: int) -> bool:
+        """Whether a field's length is compact in a version; RequestHeader.ClientId never is."""
+        return self.flexible_at(version) and (spec.flexible_versions.has(version) or spec.tagged_at(version))
+
+    def smallest_size(self, struct: StructSpec, version: int) -> int:
+        """The fewest bytes that a struct can have in a version."""
+        total = 1 if self.flexible_at(version) else 0
+        return total + sum(self._smallest_field(f, version) for f in struct.plain_at(version))
+
+    def _smallest_field(self, spec: FieldSpec, version: int) -> int:
+        if spec.is_array:
+            return 1 if self.compact_at(spec, version) else 4
+        if spec.type in FIXED:
+            return SIZES[FIXED[spec.type]]
+        if spec.type in BLOCKS:
+            return 1 if self.compact_at(spec, version) else (2 if spec.type == "string" else 4)
+        if spec.nullable_at(version):
+            return 1
+        return self.smallest_size(self.structs[spec.type], version)
+
+    def element_size(self, spec: FieldSpec, version: int) -> int:
+        """The fewest bytes that one element of an array field can have in a version."""
+        if spec.element in FIXED:
+            return SIZES[FIXED[spec.element]]
+        if spec.element in BLOCKS:
+            return 1 if self.compact_at(spec, version) else (2 if spec.element == "string" else 4)
+        return self.smallest_size(self.structs[spec.element], version)

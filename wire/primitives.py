@@ -1,0 +1,302 @@
+"""The slow paths and tables behind the generated readers and writers.
+
+Generated code handles the common case in line (one-byte lengths, known tags) and comes here for the rest: long
+varints, nulls, unknown tagged fields, large arrays. Nothing here is called for a typical heartbeat.
+
+Reading leaves most bounds to one check at the end of a message: a slice past the end is short, the next fixed field
+then fails, and an end beyond the data is refused. Only what would allocate before that is checked first.
+"""
+
+from __future__ import annotations
+
+from struct import Struct, error
+
+from mockraft.wire.errors import WireError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    Unpack = Callable[[bytes, int], tuple[Any, ...]]
+    Pack = Callable[..., bytes]
+
+UNSET = ()
+"""The default of constructor parameters whose field starts as a fresh list or struct."""
+
+ZERO_UUID = bytes(16)
+"""Kafka's `Uuid.ZERO_UUID`."""
+
+STRING_BYTES_MAX = 0x7FFF
+"""Longest string in bytes, compact or not, as in Kafka's generated classes."""
+
+ZERO_SIZE_COUNT_MAX = 0xFFFF
+"""Most elements of an array whose elements take no bytes: nothing else bounds their number."""
+
+CACHED_COUNT_MAX = 256
+"""Longest array whose Struct is kept: the number comes from the peer and must not grow a table."""
+
+UVARINTS = tuple(bytes((value,)) for value in range(128))
+"""The unsigned varints of one byte."""
+
+READ_FAULTS = (WireError, error, IndexError, KeyError, UnicodeDecodeError, OverflowError)
+"""What reading malformed bytes can raise inside a generated reader."""
+
+WRITE_FAULTS = (WireError, error, AttributeError, IndexError, KeyError, OverflowError, TypeError, UnicodeEncodeError)
+"""What writing a value that its field cannot hold can raise inside a generated writer."""
+
+_structs: dict[str, Struct] = {}
+
+
+def packed(letters: str) -> Struct:
+    """The big-endian Struct of format letters; `U` stands for a uuid's 16 bytes and `o` for a bool. One instance per format."""
+    found = _structs.get(letters)
+    if found is None:
+        found = _structs[letters] = Struct(">" + letters.replace("U", "16s").replace("o", "?"))
+    return found
+
+
+def _repeated(letter: str, count: int) -> Struct:
+    return Struct(">" + "16s" * count if letter == "U" else f">{count}{'?' if letter == 'o' else letter}")
+
+
+class _Unpackers(dict):  # type: ignore[type-arg]
+    """By count: `unpack_from` of that many values of one type, made on first use."""
+
+    def __init__(self, letter: str) -> None:
+        self._letter = letter
+
+    def __missing__(self, count: int) -> Unpack:
+        made = _repeated(self._letter, count).unpack_from
+        if count <= CACHED_COUNT_MAX:
+            self[count] = made
+        return made
+
+
+class _Packers(dict):  # type: ignore[type-arg]
+    """By count: `pack` of that many values of one type, made on first use."""
+
+    def __init__(self, letter: str) -> None:
+        self._letter = letter
+
+    def __missing__(self, count: int) -> Pack:
+        made = _repeated(self._letter, count).pack
+        if count <= CACHED_COUNT_MAX:
+            self[count] = made
+        return made
+
+
+UNPACKERS = {letter: _Unpackers(letter) for letter in "obhHiIqdU"}
+"""By format letter and count: the function that gives an array's values at an offset as a tuple."""
+
+PACKERS = {letter: _Packers(letter) for letter in "obhHiIqd"}
+"""By format letter and count: the function that gives an array's bytes."""
+
+
+def null_field(field: str) -> WireError:
+    """The refusal of a null where the version has none."""
+    return WireError("null in a field that cannot be null", field=field)
+
+
+# Reading. `d` is the data, `o` the offset after the first byte of the length, `n` that byte.
+
+
+def uvarint(d: bytes, o: int) -> tuple[int, int]:
+    """Read an unsigned varint at `o`; at most five bytes and 32 bits. Kafka's `ByteUtils.readUnsignedVarint`."""
+    n = d[o]
+    return (n, o + 1) if n < 128 else long_uvarint(d, o + 1, n)
+
+
+def long_uvarint(d: bytes, o: int, n: int) -> tuple[int, int]:
+    """The value of a varint whose first byte `n` is read already, and the offset after it."""
+    start = o - 1
+    n &= 0x7F
+    for shift in (7, 14, 21, 28):
+        byte = d[o]
+        o += 1
+        n |= (byte & 0x7F) << shift
+        if byte < 128:
+            if n > 0xFFFFFFFF:
+                break
+            return n, o
+    raise WireError("a varint of more than 32 bits", offset=start)
+
+
+def compact_length(d: bytes, o: int, n: int, field: str) -> tuple[int, int]:
+    """The length behind the compact form whose first byte is `n`, -1 for null."""
+    if n < 128:
+        return n - 1, o
+    n, o = long_uvarint(d, o, n)
+    return n - 1, o
+
+
+def compact_string(d: bytes, o: int, n: int, field: str) -> tuple[str, int]:
+    """A compact string that is null (refused) or has a long length."""
+    text, o = nullable_compact_string(d, o, n, field)
+    if text is None:
+        raise WireError("null in a field that cannot be null", field=field, offset=o)
+    return text, o
+
+
+def nullable_compact_string(d: bytes, o: int, n: int, field: str) -> tuple[str | None, int]:
+    """A compact string that is null or has a long length."""
+    n, o = compact_length(d, o, n, field)
+    if n < 0:
+        return None, o
+    if n > STRING_BYTES_MAX:
+        raise WireError(f"a string of {n} bytes; the longest has {STRING_BYTES_MAX}", field=field, offset=o)
+    return d[o : o + n].decode(), o + n
+
+
+def compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes, int]:
+    """Compact bytes that are null (refused) or have a long length."""
+    block, o = nullable_compact_bytes(d, o, n, field)
+    if block is None:
+        raise WireError("null in a field that cannot be null", field=field, offset=o)
+    return block, o
+
+
+def nullable_compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes | None, int]:
+    """Compact bytes that are null or have a long length."""
+    n, o = compact_length(d, o, n, field)
+    if n < 0:
+        return None, o
+    return d[o : o + n], o + n
+
+
+def compact_count(d: bytes, o: int, n: int, size: int, field: str) -> tuple[int, int]:
+    """The number of elements, each at least `size` bytes, of a compact array that is null (refused) or long."""
+    n, o = nullable_compact_count(d, o, n, size, field)
+    if n < 0:
+        raise WireError("null in a field that cannot be null", field=field, offset=o)
+    return n, o
+
+
+def nullable_compact_count(d: bytes, o: int, n: int, size: int, field: str) -> tuple[int, int]:
+    """The number of elements, each at least `size` bytes, of a compact array, -1 for null."""
+    n, o = compact_length(d, o, n, field)
+    check_count(d, o, n, size, field)
+    return n, o
+
+
+def check_count(d: bytes, o: int, n: int, size: int, field: str) -> None:
+    """Refuse a number of elements that the bytes left cannot hold, before anything is allocated for them."""
+    most = (len(d) - o) // size if size else ZERO_SIZE_COUNT_MAX
+    if n > most:
+        raise WireError(f"an array of {n} elements where {max(most, 0)} fit", field=field, offset=o)
+
+
+def read_tags(d: bytes, o: int, t: int) -> tuple[list[tuple[int, bytes]], int]:
+    """A tag section without known tags, whose count starts with the byte `t`."""
+    if t > 127:
+        t, o = long_uvarint(d, o, t)
+        check_count(d, o, t, 2, "tagged fields")
+    found: list[tuple[int, bytes]] = []
+    for _ in range(t):
+        tag, size, o = tag_header(d, o)
+        found.append((tag, d[o : o + size]))
+        o += size
+    return found, o
+
+
+def tag_count(d: bytes, o: int, t: int) -> tuple[int, int]:
+    """The number of tagged fields of a section whose count starts with the byte `t`."""
+    if t > 127:
+        t, o = long_uvarint(d, o, t)
+        check_count(d, o, t, 2, "tagged fields")
+    return t, o
+
+
+def tag_header(d: bytes, o: int) -> tuple[int, int, int]:
+    """The tag and size of a tagged field at `o`, and the offset of its bytes."""
+    tag, o = uvarint(d, o)
+    size, o = uvarint(d, o)
+    if size > len(d) - o:
+        raise WireError(f"tagged field {tag} has {size} bytes where {max(len(d) - o, 0)} are left", offset=o)
+    return tag, size, o
+
+
+def wrong_tag_size(field: str, offset: int) -> WireError:
+    """The refusal of a tagged field whose bytes are not exactly its value."""
+    return WireError("the tagged field's size is not its value's", field=field, offset=offset)
+
+
+def misplaced_tag(field: str, offset: int) -> WireError:
+    """The refusal of a tag that only other versions of the message know, as in Kafka's generated classes."""
+    return WireError("the tag is not valid in this version", field=field, offset=offset)
+
+
+# Writing.
+
+
+def write_uvarint(n: int) -> bytes:
+    """An unsigned varint."""
+    if n < 128:
+        return UVARINTS[n]
+    out = bytearray()
+    while n > 127:
+        out.append(n & 0x7F | 0x80)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def write_string_length(n: int, field: str) -> bytes:
+    """The compact length of a string, `n` one more than its bytes."""
+    if n > STRING_BYTES_MAX + 1:
+        raise WireError(f"a string of {n - 1} bytes; the longest has {STRING_BYTES_MAX}", field=field)
+    return write_uvarint(n)
+
+
+def inexpressible(field: str) -> WireError:
+    """The refusal to drop a value that the version has no field for."""
+    return WireError("the version has no such field, and its value is not the default", field=field)
+
+
+def no_uuid(field: str) -> WireError:
+    """The refusal of anything but 16 bytes."""
+    return WireError("a uuid has 16 bytes", field=field)
+
+
+def write_uuids(values: Sequence[bytes], field: str) -> bytes:
+    """The bytes of a uuid array's elements."""
+    for value in values:
+        if len(value) != 16:
+            raise no_uuid(field)
+    return b"".join(values)
+
+
+def write_tags(unknown: Sequence[tuple[int, bytes]]) -> bytes:
+    """A tag section without known tags."""
+    return _section(list(unknown))
+
+
+def write_tag(tag: int, parts: list[bytes]) -> bytes:
+    """One tagged field out of the parts of its value."""
+    value = b"".join(parts)
+    return b"".join((write_uvarint(tag), write_uvarint(len(value)), value))
+
+
+def merge_tags(out: list[bytes], at: int, unknown: Sequence[tuple[int, bytes]]) -> None:
+    """Close a tag section that begins at `out[at]` and has its known tags after it, one part each."""
+    pairs = list(unknown)
+    for part in out[at + 1 :]:
+        tag, size, o = tag_header(part, 0)
+        pairs.append((tag, part[o : o + size]))
+    out[at:] = [_section(pairs)]
+
+
+def _section(pairs: list[tuple[int, bytes]]) -> bytes:
+    pairs.sort(key=_tag_of)
+    last = -1
+    out = [write_uvarint(len(pairs))]
+    for tag, value in pairs:
+        if tag == last or not 0 <= tag <= 0xFFFFFFFF:
+            raise WireError(f"tag {tag} is there twice" if tag == last else f"{tag} is no tag")
+        last = tag
+        out += (write_uvarint(tag), write_uvarint(len(value)), value)
+    return b"".join(out)
+
+
+def _tag_of(pair: tuple[int, bytes]) -> int:
+    return pair[0]
