@@ -1,0 +1,1 @@
+"""Simulated brokers: what a controller sees of a Kafka broker, without the broker."""

@@ -1,0 +1,327 @@
+"""One simulated broker: the asyncio shell around lifecycle, observer and assignments.
+
+Towards a controller it is a Kafka 4.3.1 broker: the same connections with the same client ids, the same requests in
+the same order and rhythm. It serves no clients and holds no data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from typing import Any
+
+from mockraft.brokers import lifecycle, log_dirs
+from mockraft.brokers.assignments import Assignments
+from mockraft.brokers.channel import ControllerChannel, NotSentError
+from mockraft.brokers.config import BrokerConfig, registration_of
+from mockraft.brokers.lifecycle import BrokerState, Event, Lifecycle, Orders, Send
+from mockraft.brokers.metadata_view import MetadataView
+from mockraft.brokers.observer import Endpoint, FatalError, Observer
+from mockraft.brokers.replication import Replication
+from mockraft.wire import client, error_codes
+from mockraft.wire.errors import WireError
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
+
+RETRY_TIMEOUT_MS = 60_000
+DIRECTORIES_FROM = 17
+CORDONED_FROM = 30
+
+_log = logging.getLogger(__name__)
+
+
+class SimulatedBroker:
+    """A broker that registers, replicates the metadata log, heartbeats and shuts down; see `BrokerConfig`.
+
+    `fault` says why a real broker's process would have exited with 1 (None: it did not). `heartbeats` counts
+    answered ones, `refusals` refused requests by error name; `heartbeat_at` is loop time in seconds.
+    """
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.config = config
+        self.view = MetadataView(config.broker_id)
+        self.observer = Observer(
+            config.broker_id,
+            config.cluster_id,
+            config.metadata_directory_id,
+            self.view,
+            config.controller_listener_name,
+        )
+        self.replication = Replication(config, self.observer, self._metadata_advanced)
+        self.life = Lifecycle(heartbeat_interval_ms=config.heartbeat_interval_ms)
+        self.assignments = Assignments()
+        self.fault: str | None = None
+        self.stop_reason = ""
+        self.heartbeats = 0
+        self.heartbeat_at: float | None = None
+        self.refusals: Counter[str] = Counter()
+        self.placed: dict[tuple[bytes, int], bytes] = {}
+        client_id = str(config.broker_id)
+        # Half a session, so that a stuck controller is left in time for another (KAFKA-14392).
+        self._channel = ControllerChannel(client_id, self.controller, config.session_timeout_ms // 2)
+        self._directories_channel = ControllerChannel(client_id, self.controller, RETRY_TIMEOUT_MS)
+        self._cordoned_seen = ("", 0)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._changed = asyncio.Event()
+        self._stopped = asyncio.Event()
+
+    @property
+    def state(self) -> BrokerState:
+        """Where the broker is in its life."""
+        return self.life.state
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it is over, for whatever reason."""
+        return self._stopped.is_set()
+
+    def controller(self) -> Endpoint | None:
+        """Where heartbeats go: the leader, looked up in the voter set as Kafka's RaftControllerNodeProvider does.
+
+        Without voters in the log (kraft.version 0) it is where the leader says it listens, as if
+        controller.quorum.voters were configured.
+        """
+        leader = self.observer.leader
+        if leader is None:
+            return None
+        if not self.observer.voters:
+            return leader.endpoint if self.observer.high_watermark > 0 else None
+        return self.observer.voters.get(leader.node_id, {}).get(self.config.controller_listener_name)
+
+    def start(self) -> None:
+        """Begin: find the controller, fetch, register. Needs a running loop."""
+        self._start(self.replication.run())
+        self._set_timer("registration", self.config.registration_timeout_ms, lifecycle.RegistrationTimedOut())
+        self.happen(lifecycle.Started())
+
+    async def wait_until(self, state: BrokerState, timeout_ms: int = 30_000) -> None:
+        """Return once the broker is in `state`. Raises TimeoutError, RuntimeError when it stopped before."""
+        async with asyncio.timeout(timeout_ms / 1000):
+            while self.state is not state:
+                if self._stopped.is_set():
+                    raise RuntimeError(f"broker {self.config.broker_id} stopped: {self.fault or self.stop_reason}")
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def shut_down(self, timeout_ms: int = 300_000) -> None:
+        """Controlled shutdown: wait for the controller's leave, at most `timeout_ms`, then stop."""
+        self.happen(lifecycle.ShutdownWanted())
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._stopped.wait()
+        except TimeoutError:
+            self.happen(lifecycle.Stopped("controlled shutdown took too long"))
+        await self.close()
+
+    async def kill(self) -> None:
+        """Stop at once without a word, as kill -9 does."""
+        self.happen(lifecycle.Stopped("killed"))
+        await self.close()
+
+    async def close(self) -> None:
+        """Wait for every task and close every connection. The broker must have been told to stop."""
+        current = asyncio.current_task()
+        tasks = [task for task in self._tasks if task is not current]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for held in (self._channel, self._directories_channel, self.replication):
+            await held.close()
+
+    async def wait_stopped(self) -> None:
+        """Return once the broker has stopped, and close what it held."""
+        await self._stopped.wait()
+        await self.close()
+
+    def fail_log_dir(self, directory_id: bytes) -> None:
+        """Report this directory offline, now and in every heartbeat to come."""
+        self.happen(lifecycle.LogDirFailed(directory_id))
+        name = f"log-dir-{directory_id.hex()}"
+        self._set_timer(name, self.config.log_dir_failure_timeout_ms, lifecycle.LogDirFailureTimedOut(directory_id))
+
+    def happen(self, event: Event) -> None:
+        """Take one event through the lifecycle and carry out its orders."""
+        before = self.life.state
+        self.life, orders = lifecycle.step(self.life, event)
+        if self.life.state is not before:
+            _log.info("broker %d: %s -> %s", self.config.broker_id, before.name, self.life.state.name)
+            if self.life.state is BrokerState.RECOVERY:
+                self._cordoned_changed()
+                self._start(self._recover())
+        self._carry_out(orders)
+        self._changed.set()
+
+    def _carry_out(self, orders: Orders) -> None:
+        if orders.send is Send.REGISTRATION:
+            self._start(self._register())
+        elif orders.send is Send.HEARTBEAT:
+            self._start(self._heartbeat())
+        if orders.wait_ms is not None:
+            self._set_timer("communication", orders.wait_ms, lifecycle.Due())
+        if orders.stop is not None:
+            self.stop_reason = orders.stop
+            for timer in self._timers.values():
+                timer.cancel()
+            self._stopped.set()
+            current = asyncio.current_task()
+            for task in self._tasks:
+                if task is not current:
+                    task.cancel()
+
+    def _set_timer(self, name: str, wait_ms: float, event: Event) -> None:
+        if name in self._timers:
+            self._timers[name].cancel()
+        self._timers[name] = asyncio.get_running_loop().call_later(wait_ms / 1000, self.happen, event)
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, work: Any) -> None:
+        """Run a task; what would end a real broker's process ends this broker and no other."""
+        try:
+            await work
+        except (FatalError, WireError) as error:
+            self.fault = str(error)
+            _log.error("broker %d: fatal: %s", self.config.broker_id, error)
+            self.happen(lifecycle.Stopped(f"fatal: {error}"))
+
+    # Registration and heartbeats.
+
+    async def _register(self) -> None:
+        def make(connection: client.KafkaConnection) -> BrokerRegistrationRequest:
+            return registration_of(self.config, connection.version_for(BrokerRegistrationRequest))
+
+        response = await self._ask(self._channel, make)
+        if response is not None:
+            self.happen(lifecycle.Registered(response.broker_epoch))
+
+    async def _heartbeat(self) -> None:
+        life = self.life
+        cordoned = life.cordoned_dirs if self.view.metadata_version >= CORDONED_FROM else None
+        request = BrokerHeartbeatRequest(
+            broker_id=self.config.broker_id,
+            broker_epoch=life.broker_epoch,
+            current_metadata_offset=self.observer.applied_offset,
+            want_fence=life.want_fence,
+            want_shut_down=life.want_shut_down,
+            offline_log_dirs=list(life.offline_dirs),
+            cordoned_log_dirs=None if cordoned is None else log_dirs.in_java_order(cordoned),
+        )
+        response = await self._ask(self._channel, lambda _: request)
+        if response is not None:
+            self.heartbeats += 1
+            self.heartbeat_at = asyncio.get_running_loop().time()
+            self.happen(
+                lifecycle.HeartbeatAnswered(response.is_caught_up, response.is_fenced, response.should_shut_down)
+            )
+
+    async def _ask(self, channel: ControllerChannel, make: Any) -> Any | None:
+        """Send one lifecycle request; None when it was refused or not answered (the lifecycle knows then)."""
+        try:
+            response = await channel.send(make)
+        except (NotSentError, client.UnsupportedVersionError) as error:
+            self.refusals[type(error).__name__] += 1
+            self.happen(lifecycle.NotAnswered(str(error)))
+            return None
+        if response.error_code != error_codes.NONE:
+            name = error_codes.name(response.error_code)
+            self.refusals[name] += 1
+            _log.warning("broker %d: %s: %s", self.config.broker_id, type(response).__name__, name)
+            self.happen(lifecycle.Refused(response.error_code))
+            return None
+        return response
+
+    async def _recover(self) -> None:
+        """Recovery work: nothing but its time, and until the controller knows where our replicas lie (KIP-858)."""
+        await asyncio.sleep(self.config.recovery_ms / 1000)
+        while self.assignments.queued:
+            self._changed.clear()
+            await self._changed.wait()
+        self.happen(lifecycle.ReadyToUnfence())
+
+    # What the metadata log means for this broker.
+
+    def _metadata_advanced(self) -> None:
+        self._channel.controller_moved()
+        self._directories_channel.controller_moved()
+        changed = self.view.take_changed()
+        for key in changed:
+            self._place(key)
+        if (self.view.cordoned_log_dirs, self.view.metadata_version) != self._cordoned_seen:
+            self._cordoned_changed()
+        registration = self.view.registration
+        if (
+            registration is not None
+            and registration.broker_epoch == self.life.broker_epoch
+            and not registration.log_dirs
+            and self.view.metadata_version >= DIRECTORIES_FROM
+        ):
+            # Kafka's BrokerRegistrationTracker: the registration was made before directories were known.
+            self.happen(lifecycle.RegisterAgain())
+        self._changed.set()
+
+    def _cordoned_changed(self) -> None:
+        value = self.view.cordoned_log_dirs
+        self._cordoned_seen = (value, self.view.metadata_version)
+        if self.life.cordoned_dirs is None:
+            return
+        paths = {path.strip() for path in value.split(",")}
+        cordoned = frozenset(d.directory_id for d in self.config.log_dirs if value == "*" or d.path in paths)
+        if cordoned != self.life.cordoned_dirs:
+            self.happen(lifecycle.LogDirsCordoned(cordoned))
+
+    def _place(self, key: tuple[bytes, int]) -> None:
+        """Give a replica its directory, and tell the controller when the metadata says another one or none."""
+        replica = self.view.replicas.get(key)
+        if replica is None:
+            self.placed.pop(key, None)
+            return
+        ours = {log_dir.directory_id for log_dir in self.config.log_dirs}
+        if key not in self.placed:
+            if replica.directory in ours:
+                self.placed[key] = replica.directory
+                return
+            chosen = log_dirs.choose(
+                self.config.log_dirs,
+                Counter(self.placed.values()),
+                self.life.offline_dirs,
+                self.life.cordoned_dirs or (),
+            )
+            if chosen is None:
+                return
+            self.placed[key] = chosen.directory_id
+        if replica.directory != self.placed[key] and self.view.metadata_version >= DIRECTORIES_FROM:
+            loop = asyncio.get_running_loop()
+            self.assignments.add(key, self.placed[key], loop.time() * 1000)
+            self._schedule_assignments()
+
+    def _schedule_assignments(self) -> None:
+        due_ms = self.assignments.due_ms
+        if due_ms is not None and not self._stopped.is_set():
+            loop = asyncio.get_running_loop()
+            if "assignments" in self._timers:
+                self._timers["assignments"].cancel()
+            self._timers["assignments"] = loop.call_at(due_ms / 1000, self._start_assigning)
+
+    def _start_assigning(self) -> None:
+        self._start(self._assign())
+
+    async def _assign(self) -> None:
+        epoch = self.view.registration.broker_epoch if self.view.registration else self.life.broker_epoch
+        request = self.assignments.take(self.config.broker_id, epoch, self.view.replicas)
+        if request is not None:
+            loop = asyncio.get_running_loop()
+            try:
+                response = await self._directories_channel.send(lambda _: request)
+                self.assignments.answered(response, loop.time() * 1000)
+                if response.error_code != error_codes.NONE:
+                    self.refusals[error_codes.name(response.error_code)] += 1
+            except (NotSentError, client.UnsupportedVersionError) as error:
+                self.refusals[type(error).__name__] += 1
+                self.assignments.failed(loop.time() * 1000)
+        self._schedule_assignments()
+        self._changed.set()

@@ -1,0 +1,93 @@
+"""A broker's connection to the active controller: found anew after every failure, one request at a time.
+
+Kafka's `NodeToControllerChannelManager` and its request thread: a request waits until a controller is known, is sent
+again after a disconnect or NOT_CONTROLLER, and is given up when `retry_timeout_ms` is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from mockraft.brokers.observer import Endpoint
+from mockraft.wire import client, error_codes
+from mockraft.wire.errors import WireError
+
+RECONNECT_BACKOFF_MS = 50
+POLL_MS = 100
+
+Request = TypeVar("Request")
+
+
+class NotSentError(Exception):
+    """The retry timeout is over: no controller was known, or none that answered."""
+
+
+class ControllerChannel:
+    """One channel of one broker (Kafka has "heartbeat", "directory-assignments", "forwarding", …).
+
+    `find_controller` gives the active controller's endpoint, None while there is none; `client_id` is the broker id
+    as text, as on a real broker.
+    """
+
+    def __init__(self, client_id: str, find_controller: Callable[[], Endpoint | None], retry_timeout_ms: int) -> None:
+        self.client_id = client_id
+        self.retry_timeout_ms = retry_timeout_ms
+        self._find_controller = find_controller
+        self._connection: client.KafkaConnection | None = None
+        self._moved = asyncio.Event()
+
+    def controller_moved(self) -> None:
+        """Wake a request that waits for a controller."""
+        self._moved.set()
+
+    async def send(self, make: Callable[[client.KafkaConnection], Any]) -> Any:
+        """Send what `make` builds for the connection (it may ask for versions) and return the response.
+
+        Raises NotSentError, UnsupportedVersionError and WireError; NOT_CONTROLLER and disconnects never come out.
+        """
+        try:
+            async with asyncio.timeout(self.retry_timeout_ms / 1000):
+                while True:
+                    response = await self._try(make)
+                    if response is not None and response.error_code != error_codes.NOT_CONTROLLER:
+                        return response
+                    await self.close()
+                    await asyncio.sleep(RECONNECT_BACKOFF_MS / 1000)
+        except TimeoutError:
+            raise NotSentError(f"no answer from a controller within {self.retry_timeout_ms} ms") from None
+
+    async def close(self) -> None:
+        """Drop the connection; the next send opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def _try(self, make: Callable[[client.KafkaConnection], Any]) -> Any | None:
+        try:
+            connection = await self._connected()
+            return await connection.send(make(connection))
+        except client.DisconnectedError:
+            return None
+        except WireError:
+            await self.close()
+            raise
+
+    async def _connected(self) -> client.KafkaConnection:
+        if self._connection is None or not self._connection.is_open:
+            host, port = await self._controller()
+            self._connection = await client.connect(
+                host, port, client_id=self.client_id, request_timeout_ms=self.retry_timeout_ms
+            )
+        return self._connection
+
+    async def _controller(self) -> Endpoint:
+        while (endpoint := self._find_controller()) is None:
+            self._moved.clear()
+            try:
+                async with asyncio.timeout(POLL_MS / 1000):
+                    await self._moved.wait()
+            except TimeoutError:
+                continue
+        return endpoint

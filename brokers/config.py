@@ -1,0 +1,116 @@
+"""What one simulated broker is told at its start, and the registration that follows from it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from mockraft.brokers.log_dirs import LogDir, draw_uuid, in_java_order
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
+from mockraft.wire.messages.broker_registration_request import Listener as RegisteredListener
+
+SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
+    "group.version": (0, 1),
+    "kraft.version": (0, 1),
+    "metadata.version": (7, 30),
+    "share.version": (0, 1),
+    "streams.version": (0, 1),
+    "transaction.version": (0, 2),
+    "eligible.leader.replicas.version": (0, 1),
+}
+"""What a 4.3.1 broker says it supports, (min, max) by feature."""
+
+
+class Listener(NamedTuple):
+    """One advertised client listener; `security_protocol` is Kafka's number (0 PLAINTEXT, 1 SSL …)."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """Every option of a simulated broker, named as in Kafka's configuration where Kafka has it. Times are ms.
+
+    `bootstrap` is controller.quorum.bootstrap.servers as (host, port) pairs. `recovery_ms` is how long the broker
+    stays in RECOVERY before it wants to be unfenced. Ids are 16 raw bytes.
+    """
+
+    broker_id: int
+    cluster_id: str
+    bootstrap: tuple[tuple[str, int], ...]
+    incarnation_id: bytes
+    metadata_directory_id: bytes
+    log_dirs: tuple[LogDir, ...]
+    listeners: tuple[Listener, ...]
+    rack: str | None = None
+    previous_broker_epoch: int = -1
+    features: Mapping[str, tuple[int, int]] = field(default_factory=lambda: SUPPORTED_FEATURES)
+    controller_listener_name: str = "CONTROLLER"
+    heartbeat_interval_ms: int = 2_000
+    session_timeout_ms: int = 9_000
+    registration_timeout_ms: int = 60_000
+    log_dir_failure_timeout_ms: int = 30_000
+    raft_request_timeout_ms: int = 2_000
+    recovery_ms: int = 20
+
+
+def draw_config(
+    broker_id: int,
+    cluster_id: str,
+    bootstrap: tuple[tuple[str, int], ...],
+    chance: random.Random,
+    *,
+    log_dir_paths: tuple[str, ...] = (),
+    rack: str | None = None,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    previous_broker_epoch: int = -1,
+    heartbeat_interval_ms: int = 2_000,
+) -> BrokerConfig:
+    """A config with fresh ids drawn from `chance`, one log dir unless paths are given, one PLAINTEXT listener.
+
+    The port is 9092 + broker id unless given. A real controller needs one that is not 0: it resigns over it.
+    """
+    paths = log_dir_paths or (f"/simulated/broker-{broker_id}/d0",)
+    port = 1 + (9091 + broker_id) % 65535 if port is None else port
+    return BrokerConfig(
+        broker_id=broker_id,
+        cluster_id=cluster_id,
+        bootstrap=bootstrap,
+        incarnation_id=draw_uuid(chance),
+        metadata_directory_id=draw_uuid(chance),
+        log_dirs=tuple(LogDir(path, draw_uuid(chance)) for path in paths),
+        listeners=(Listener("PLAINTEXT", host, port),),
+        rack=rack,
+        previous_broker_epoch=previous_broker_epoch,
+        heartbeat_interval_ms=heartbeat_interval_ms,
+    )
+
+
+def registration_of(config: BrokerConfig, version: int) -> BrokerRegistrationRequest:
+    """The registration a 4.3.1 broker with this config sends; directories in Java's order of uuids.
+
+    Below version 4 a feature whose range starts at 0 is left out, as Kafka does.
+    """
+    return BrokerRegistrationRequest(
+        broker_id=config.broker_id,
+        cluster_id=config.cluster_id,
+        incarnation_id=config.incarnation_id,
+        listeners=[
+            RegisteredListener(name=name, host=host, port=port, security_protocol=protocol)
+            for name, host, port, protocol in config.listeners
+        ],
+        features=[
+            Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in config.features.items()
+            if version >= 4 or low > 0
+        ],
+        rack=config.rack,
+        log_dirs=in_java_order(log_dir.directory_id for log_dir in config.log_dirs),
+        previous_broker_epoch=config.previous_broker_epoch,
+    )

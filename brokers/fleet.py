@@ -1,0 +1,72 @@
+"""Several simulated brokers at once, and the two things one must know before starting any: where and which cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+from mockraft.brokers.broker import SimulatedBroker
+from mockraft.brokers.config import draw_config
+from mockraft.brokers.lifecycle import BrokerState
+from mockraft.wire import client, error_codes
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+_CONTROLLERS = 2
+_LOG_DIRS = 2
+
+
+class Fleet:
+    """Brokers that were started together, in the order of their ids."""
+
+    def __init__(self, brokers: Sequence[SimulatedBroker]) -> None:
+        self.brokers = list(brokers)
+
+    async def wait_until(self, state: BrokerState, timeout_ms: int = 30_000) -> None:
+        """Return once all are in `state`. Raises TimeoutError, or RuntimeError when one stopped before."""
+        await asyncio.gather(*(broker.wait_until(state, timeout_ms) for broker in self.brokers))
+
+    async def shut_down(self, timeout_ms: int = 10_000) -> None:
+        """Controlled shutdown of all at once; who has no leave after `timeout_ms` stops without it."""
+        await asyncio.gather(*(broker.shut_down(timeout_ms) for broker in self.brokers))
+
+
+async def start_brokers(
+    bootstrap: tuple[str, int],
+    cluster_id: str,
+    count: int,
+    *,
+    first_id: int = 1,
+    log_dirs_per_broker: int = _LOG_DIRS,
+    racks: Sequence[str | None] = (None,),
+    chance: random.Random | None = None,
+) -> Fleet:
+    """Start `count` simulated brokers with ids from `first_id` on; they register in their own time.
+
+    `racks` are dealt out in turn. Ids are drawn from `chance`: a seeded one gives the same brokers again.
+    """
+    drawn_from = chance or random.Random()
+    brokers = []
+    for broker_id in range(first_id, first_id + count):
+        paths = tuple(f"/simulated/broker-{broker_id}/d{n}" for n in range(log_dirs_per_broker))
+        rack = racks[(broker_id - first_id) % len(racks)]
+        config = draw_config(broker_id, cluster_id, (bootstrap,), drawn_from, log_dir_paths=paths, rack=rack)
+        brokers.append(SimulatedBroker(config))
+    for broker in brokers:
+        broker.start()
+    return Fleet(brokers)
+
+
+async def ask_cluster_id(bootstrap: tuple[str, int], timeout_ms: int = 5_000) -> str:
+    """The cluster id as a controller tells it (DescribeCluster with endpoint type 2, metadata.version 15 and above).
+
+    Raises ConnectionError when nobody answers, LookupError when the controller refuses.
+    """
+    connection = await client.connect(*bootstrap, client_id="mockraft", connect_timeout_ms=timeout_ms)
+    try:
+        response = await connection.send(DescribeClusterRequest(endpoint_type=_CONTROLLERS), timeout_ms=timeout_ms)
+    finally:
+        await connection.close()
+    if response.error_code != error_codes.NONE:
+        raise LookupError(f"the controller does not tell its cluster id: {error_codes.name(response.error_code)}")
+    return str(response.cluster_id)

@@ -1,0 +1,297 @@
+"""The life of a broker towards its controller, as a pure function: state and event in, state and orders out.
+
+The rules are those of Kafka 4.3.1's `BrokerLifecycleManager`: one communication in flight, a registration first and
+heartbeats afterwards, 10 ms between heartbeats while STARTING, the heartbeat interval otherwise, at once when
+something happened. No clock and no socket here: `brokers.broker` owns both and calls :func:`step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, IntEnum
+from typing import NamedTuple, TypeAlias
+
+STARTING_INTERVAL_MS = 10
+FIRST_SHUTDOWN_INTERVAL_MS = 50
+
+
+class BrokerState(IntEnum):
+    """Kafka's `BrokerState`, with its numbers."""
+
+    NOT_RUNNING = 0
+    STARTING = 1
+    RECOVERY = 2
+    RUNNING = 3
+    PENDING_CONTROLLED_SHUTDOWN = 6
+    SHUTTING_DOWN = 7
+
+
+class Send(Enum):
+    """What to send now."""
+
+    REGISTRATION = "BrokerRegistration"
+    HEARTBEAT = "BrokerHeartbeat"
+
+
+class Started(NamedTuple):
+    """The broker knows its controller and starts."""
+
+
+class Due(NamedTuple):
+    """The time set by the last `Orders.wait_ms` is over."""
+
+
+class Registered(NamedTuple):
+    """The controller accepted the registration."""
+
+    broker_epoch: int
+
+
+class HeartbeatAnswered(NamedTuple):
+    """The controller answered a heartbeat with error 0."""
+
+    is_caught_up: bool
+    is_fenced: bool
+    should_shut_down: bool
+
+
+class Refused(NamedTuple):
+    """The controller answered with an error code."""
+
+    error_code: int
+
+
+class NotAnswered(NamedTuple):
+    """No usable answer came: timeout, no controller known, version mismatch."""
+
+    reason: str = ""
+
+
+class ReadyToUnfence(NamedTuple):
+    """Recovery work is done: the broker wants to be unfenced."""
+
+
+class LogDirFailed(NamedTuple):
+    """A log directory went offline; `directory` is its uuid, 16 bytes."""
+
+    directory: bytes
+
+
+class LogDirsCordoned(NamedTuple):
+    """The set of cordoned log directories is now this one."""
+
+    directories: frozenset[bytes]
+
+
+class RegisterAgain(NamedTuple):
+    """Something in the registration changed (Kafka: the metadata shows no directories for this broker)."""
+
+
+class ShutdownWanted(NamedTuple):
+    """Controlled shutdown was asked for."""
+
+
+class RegistrationTimedOut(NamedTuple):
+    """`initial.broker.registration.timeout.ms` is over."""
+
+
+class LogDirFailureTimedOut(NamedTuple):
+    """`log.dir.failure.timeout.ms` is over for this directory."""
+
+    directory: bytes
+
+
+class Stopped(NamedTuple):
+    """The process goes down now, whatever the controller says."""
+
+    reason: str = "stopped"
+
+
+Event: TypeAlias = (
+    Started
+    | Due
+    | Registered
+    | HeartbeatAnswered
+    | Refused
+    | NotAnswered
+    | ReadyToUnfence
+    | LogDirFailed
+    | LogDirsCordoned
+    | RegisterAgain
+    | ShutdownWanted
+    | RegistrationTimedOut
+    | LogDirFailureTimedOut
+    | Stopped
+)
+
+
+class Orders(NamedTuple):
+    """What the shell has to do after a step: send, set the one timer, stop. None means: leave it as it is."""
+
+    send: Send | None = None
+    wait_ms: int | None = None
+    stop: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """Everything the next step depends on.
+
+    `offline_dirs` maps each failed directory to whether the controller has acknowledged it; it never shrinks.
+    `cordoned_dirs` is None until the broker has caught up: null on the wire, "no information".
+    """
+
+    heartbeat_interval_ms: int = 2000
+    state: BrokerState = BrokerState.NOT_RUNNING
+    broker_epoch: int = -1
+    registered: bool = False
+    ever_registered: bool = False
+    ready_to_unfence: bool = False
+    in_flight: bool = False
+    hurry: bool = False
+    shutdown_answered: bool = False
+    offline_dirs: Mapping[bytes, bool] = field(default_factory=dict)
+    offline_dirs_sent: frozenset[bytes] = frozenset()
+    cordoned_dirs: frozenset[bytes] | None = None
+
+    @property
+    def want_fence(self) -> bool:
+        """The heartbeat's WantFence."""
+        return not self.ready_to_unfence
+
+    @property
+    def want_shut_down(self) -> bool:
+        """The heartbeat's WantShutDown."""
+        return self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
+
+
+Step: TypeAlias = tuple[Lifecycle, Orders]
+
+
+class _Answered(NamedTuple):
+    """A row of the table below: the next state and how long to wait (None: the heartbeat interval)."""
+
+    state: BrokerState
+    wait_ms: int | None = None
+
+
+_S = BrokerState
+# (state, the flag of the answer that this state looks at) -> what follows. Every other flag is ignored, as Kafka does:
+# STARTING looks at IsCaughtUp only, RECOVERY at IsFenced, RUNNING at nothing, PENDING_CONTROLLED_SHUTDOWN at
+# ShouldShutDown.
+HEARTBEAT_TABLE: Mapping[tuple[BrokerState, bool], _Answered] = {
+    (_S.STARTING, False): _Answered(_S.STARTING, STARTING_INTERVAL_MS),
+    (_S.STARTING, True): _Answered(_S.RECOVERY, STARTING_INTERVAL_MS),
+    (_S.RECOVERY, False): _Answered(_S.RECOVERY),
+    (_S.RECOVERY, True): _Answered(_S.RUNNING),
+    (_S.RUNNING, False): _Answered(_S.RUNNING),
+    (_S.RUNNING, True): _Answered(_S.RUNNING),
+    (_S.PENDING_CONTROLLED_SHUTDOWN, False): _Answered(_S.PENDING_CONTROLLED_SHUTDOWN),
+    (_S.PENDING_CONTROLLED_SHUTDOWN, True): _Answered(_S.SHUTTING_DOWN),
+}
+
+
+def step(life: Lifecycle, event: Event) -> Step:
+    """The next lifecycle and the orders for the shell. Total: every event is allowed in every state."""
+    if life.state is BrokerState.SHUTTING_DOWN or (
+        life.state is BrokerState.NOT_RUNNING and not isinstance(event, _BEFORE_START)
+    ):
+        return life, Orders()
+    match event:
+        case Started():
+            if life.state is not BrokerState.NOT_RUNNING:
+                return life, Orders()
+            return _communicate(replace(life, state=BrokerState.STARTING))
+        case Due():
+            return _communicate(life)
+        case Registered(broker_epoch):
+            known = replace(life, in_flight=False, registered=True, ever_registered=True, broker_epoch=broker_epoch)
+            return _wait(known, 0)
+        case HeartbeatAnswered():
+            return _heartbeat_answered(life, event)
+        case Refused() | NotAnswered():
+            # A failure is never followed at once, not even when something happened meanwhile.
+            return _wait(replace(life, in_flight=False, hurry=False), life.heartbeat_interval_ms)
+        case Stopped(reason):
+            return _stop(life, reason)
+        case ShutdownWanted() if life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            return life, Orders()
+        case ShutdownWanted() if life.state is not BrokerState.RUNNING:
+            return _stop(life, f"shut down while {life.state.name}")
+        case RegistrationTimedOut():
+            if life.ever_registered:
+                return life, Orders()
+            return _stop(life, "shutting down because we were unable to register with the controller quorum")
+        case LogDirFailureTimedOut(directory):
+            if life.offline_dirs.get(directory, False):
+                return life, Orders()
+            return _stop(life, f"couldn't communicate offline log dir {directory.hex()} with controllers")
+        case _:
+            return _happened(life, event)
+
+
+_BEFORE_START = (Started, Stopped, ShutdownWanted, ReadyToUnfence, LogDirFailed)
+
+
+def _happened(life: Lifecycle, event: Event) -> Step:
+    """Something the controller should hear of at once."""
+    match event:
+        case ReadyToUnfence():
+            life = replace(life, ready_to_unfence=True)
+        case LogDirFailed(directory):
+            life = replace(life, offline_dirs={**life.offline_dirs, directory: life.offline_dirs.get(directory, False)})
+        case LogDirsCordoned(directories):
+            life = replace(life, cordoned_dirs=directories)
+        case RegisterAgain():
+            life = replace(life, registered=False)
+        case ShutdownWanted():
+            life = replace(life, state=BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+    if life.state is BrokerState.NOT_RUNNING:
+        return life, Orders()
+    if isinstance(event, LogDirFailed | LogDirsCordoned) and not life.registered:
+        return life, Orders()
+    return _wait(life, 0)
+
+
+def _communicate(life: Lifecycle) -> Step:
+    if life.in_flight:
+        return replace(life, hurry=True), Orders()
+    if not life.registered:
+        return replace(life, in_flight=True), Orders(send=Send.REGISTRATION)
+    sent = frozenset(life.offline_dirs)
+    return replace(life, in_flight=True, offline_dirs_sent=sent), Orders(send=Send.HEARTBEAT)
+
+
+def _heartbeat_answered(life: Lifecycle, answer: HeartbeatAnswered) -> Step:
+    flag = {
+        BrokerState.STARTING: answer.is_caught_up,
+        BrokerState.RECOVERY: not answer.is_fenced,
+        BrokerState.PENDING_CONTROLLED_SHUTDOWN: answer.should_shut_down,
+    }.get(life.state, False)
+    row = HEARTBEAT_TABLE[life.state, flag]
+    acknowledged = {d: known or d in life.offline_dirs_sent for d, known in life.offline_dirs.items()}
+    life = replace(life, in_flight=False, offline_dirs=acknowledged)
+    if row.state is BrokerState.SHUTTING_DOWN:
+        return _stop(life, "the controller granted controlled shutdown")
+    wait_ms = life.heartbeat_interval_ms if row.wait_ms is None else row.wait_ms
+    if life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+        if not life.shutdown_answered:
+            wait_ms = FIRST_SHUTDOWN_INTERVAL_MS
+        life = replace(life, shutdown_answered=True)
+    if row.state is BrokerState.RECOVERY and life.cordoned_dirs is None:
+        life = replace(life, cordoned_dirs=frozenset())
+    return _wait(replace(life, state=row.state), wait_ms)
+
+
+def _wait(life: Lifecycle, wait_ms: int) -> Step:
+    """Set the timer. While a communication is in flight it only makes the next one follow at once."""
+    if life.in_flight:
+        return replace(life, hurry=True), Orders()
+    if life.hurry:
+        wait_ms = 0
+    return replace(life, hurry=False), Orders(wait_ms=wait_ms)
+
+
+def _stop(life: Lifecycle, reason: str) -> Step:
+    return replace(life, state=BrokerState.SHUTTING_DOWN, in_flight=False), Orders(stop=reason)

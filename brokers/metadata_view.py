@@ -1,0 +1,180 @@
+"""What one broker knows from the metadata log: only what concerns itself, so that ten thousand of them stay small.
+
+Records come in through :meth:`MetadataView.apply` once they are committed; transactions are taken whole or not at all
+(KIP-868). Records that say nothing to a broker without clients are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from mockraft.wire.metadata_log_frame import RecordAt
+
+METADATA_VERSION = "metadata.version"
+CORDONED_LOG_DIRS = "cordoned.log.dirs"
+MIGRATING = bytes(16)
+_BROKER_RESOURCE = 4
+_UNCHANGED = -2
+
+
+class Replica(NamedTuple):
+    """A partition that has a replica on this broker, as the log tells it.
+
+    `directory` is where the metadata places our replica (16 bytes; reserved uuids are Kafka's `DirectoryId`s).
+    """
+
+    topic_id: bytes
+    partition: int
+    directory: bytes
+    replicas: tuple[int, ...]
+    directories: tuple[bytes, ...]
+    leader: int
+    isr: tuple[int, ...]
+
+
+class Registration(NamedTuple):
+    """This broker's registration as the log tells it."""
+
+    broker_epoch: int
+    incarnation_id: bytes
+    fenced: bool
+    log_dirs: tuple[bytes, ...]
+
+
+class MetadataView:
+    """The committed metadata as one broker sees it.
+
+    `replicas` is keyed by (topic id, partition). `changed` collects the keys of replicas that came, went or changed
+    their directory until someone takes them with :meth:`take_changed`.
+    """
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self.features: dict[str, int] = {}
+        self.topics: dict[bytes, str] = {}
+        self.replicas: dict[tuple[bytes, int], Replica] = {}
+        self.registration: Registration | None = None
+        self.configs: dict[tuple[str, str], str] = {}
+        self.changed: set[tuple[bytes, int]] = set()
+        self._transaction: list[RecordAt] | None = None
+
+    @property
+    def metadata_version(self) -> int:
+        """The finalized metadata.version, 0 while unknown."""
+        return self.features.get(METADATA_VERSION, 0)
+
+    @property
+    def cordoned_log_dirs(self) -> str:
+        """The value of cordoned.log.dirs for this broker: its own, else the cluster's default, else empty."""
+        own = self.configs.get((str(self.broker_id), CORDONED_LOG_DIRS))
+        return own if own is not None else self.configs.get(("", CORDONED_LOG_DIRS), "")
+
+    def clear(self) -> None:
+        """Forget everything: a snapshot is about to be read."""
+        self.changed |= set(self.replicas)
+        for held in (self.features, self.topics, self.replicas, self.configs):
+            held.clear()
+        self.registration = None
+        self._transaction = None
+
+    def take_changed(self) -> set[tuple[bytes, int]]:
+        """The replicas that changed since the last call."""
+        changed, self.changed = self.changed, set()
+        return changed
+
+    def apply(self, at: RecordAt) -> None:
+        """Take in one committed record."""
+        kind = type(at.record).__name__
+        if kind == "BeginTransactionRecord":
+            self._transaction = []
+        elif kind == "AbortTransactionRecord":
+            self._transaction = None
+        elif kind == "EndTransactionRecord":
+            held, self._transaction = self._transaction or [], None
+            for record_at in held:
+                self.apply(record_at)
+        elif self._transaction is not None:
+            self._transaction.append(at)
+        elif kind in _APPLIED:
+            _APPLIED[kind](self, at.record)
+
+    def _feature(self, record: Any) -> None:
+        self.features[record.name] = record.feature_level
+
+    def _register(self, record: Any) -> None:
+        if record.broker_id == self.broker_id:
+            self.registration = Registration(
+                record.broker_epoch, record.incarnation_id, record.fenced, tuple(record.log_dirs)
+            )
+
+    def _registration_change(self, record: Any) -> None:
+        if record.broker_id != self.broker_id or self.registration is None:
+            return
+        if record.fenced:
+            self.registration = self.registration._replace(fenced=record.fenced > 0)
+        if record.log_dirs:
+            self.registration = self.registration._replace(log_dirs=tuple(record.log_dirs))
+
+    def _unregister(self, record: Any) -> None:
+        if record.broker_id == self.broker_id:
+            self.registration = None
+
+    def _config(self, record: Any) -> None:
+        if record.resource_type != _BROKER_RESOURCE or record.resource_name not in ("", str(self.broker_id)):
+            return
+        if record.value is None:
+            self.configs.pop((record.resource_name, record.name), None)
+        else:
+            self.configs[record.resource_name, record.name] = record.value
+
+    def _topic(self, record: Any) -> None:
+        self.topics[record.topic_id] = record.name
+
+    def _remove_topic(self, record: Any) -> None:
+        self.topics.pop(record.topic_id, None)
+        for key in [key for key in self.replicas if key[0] == record.topic_id]:
+            del self.replicas[key]
+            self.changed.add(key)
+
+    def _partition(self, record: Any) -> None:
+        if self.broker_id in record.replicas:
+            self._place(record, record.replicas, record.directories, record.leader, record.isr)
+
+    def _partition_change(self, record: Any) -> None:
+        key = (record.topic_id, record.partition_id)
+        before = self.replicas.get(key)
+        replicas = record.replicas if record.replicas is not None else before.replicas if before else ()
+        if self.broker_id not in replicas:
+            if before is not None:
+                del self.replicas[key]
+                self.changed.add(key)
+            return
+        leader = record.leader if record.leader != _UNCHANGED else before.leader if before else -1
+        isr = record.isr if record.isr is not None else before.isr if before else ()
+        directories = record.directories or (before.directories if before else ())
+        self._place(record, replicas, directories, leader, isr)
+
+    def _place(
+        self, record: Any, replicas: Sequence[int], directories: Sequence[bytes], leader: int, isr: Sequence[int]
+    ) -> None:
+        key = (record.topic_id, record.partition_id)
+        index = replicas.index(self.broker_id)
+        directory = directories[index] if index < len(directories) else MIGRATING
+        before = self.replicas.get(key)
+        self.replicas[key] = Replica(*key, directory, tuple(replicas), tuple(directories), leader, tuple(isr))
+        if before is None or before.directory != directory:
+            self.changed.add(key)
+
+
+_APPLIED: Mapping[str, Callable[[MetadataView, Any], None]] = {
+    "FeatureLevelRecord": MetadataView._feature,
+    "RegisterBrokerRecord": MetadataView._register,
+    "BrokerRegistrationChangeRecord": MetadataView._registration_change,
+    "UnregisterBrokerRecord": MetadataView._unregister,
+    "ConfigRecord": MetadataView._config,
+    "TopicRecord": MetadataView._topic,
+    "RemoveTopicRecord": MetadataView._remove_topic,
+    "PartitionRecord": MetadataView._partition,
+    "PartitionChangeRecord": MetadataView._partition_change,
+}

@@ -1,0 +1,228 @@
+"""The lifecycle is total: every event in every state gives a lifecycle and orders, and the rules are Kafka's."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mockraft.brokers import lifecycle
+from mockraft.brokers.lifecycle import (
+    HEARTBEAT_TABLE,
+    BrokerState,
+    Due,
+    Event,
+    HeartbeatAnswered,
+    Lifecycle,
+    LogDirFailed,
+    LogDirFailureTimedOut,
+    LogDirsCordoned,
+    NotAnswered,
+    Orders,
+    ReadyToUnfence,
+    Refused,
+    RegisterAgain,
+    Registered,
+    RegistrationTimedOut,
+    Send,
+    ShutdownWanted,
+    Started,
+    Stopped,
+    step,
+)
+
+DIR_A, DIR_B = b"a" * 16, b"b" * 16
+STALE_BROKER_EPOCH = 77
+EVENTS: list[Event] = [
+    Started(),
+    Due(),
+    Registered(17),
+    *(HeartbeatAnswered(*flags) for flags in itertools.product((False, True), repeat=3)),
+    Refused(STALE_BROKER_EPOCH),
+    NotAnswered("late"),
+    ReadyToUnfence(),
+    LogDirFailed(DIR_A),
+    LogDirsCordoned(frozenset({DIR_A})),
+    RegisterAgain(),
+    ShutdownWanted(),
+    RegistrationTimedOut(),
+    LogDirFailureTimedOut(DIR_A),
+    Stopped("killed"),
+]
+FLAGS = ("registered", "ready_to_unfence", "in_flight", "hurry", "shutdown_answered")
+LIVES = [
+    Lifecycle(state=state, **dict(zip(FLAGS, flags, strict=True)))
+    for state in BrokerState
+    for flags in itertools.product((False, True), repeat=len(FLAGS))
+]
+
+
+def take(life: Lifecycle, *events: Event) -> tuple[Lifecycle, Orders]:
+    orders = Orders()
+    for event in events:
+        life, orders = step(life, event)
+    return life, orders
+
+
+def registered(state: BrokerState = BrokerState.RUNNING, **fields: object) -> Lifecycle:
+    return replace(Lifecycle(state=state, registered=True, ever_registered=True, broker_epoch=17), **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=repr)
+def test_every_event_is_taken_in_every_state(event: Event) -> None:
+    for life in LIVES:
+        after, orders = step(life, event)
+        assert isinstance(after, Lifecycle)
+        assert (orders.stop is not None) == (after.state is BrokerState.SHUTTING_DOWN is not life.state)
+        assert orders.send is None or (after.in_flight and not life.in_flight), "one communication at a time"
+        assert orders.send is None or orders.wait_ms is None
+        assert orders.wait_ms is None or not after.in_flight, "no timer runs while an answer is awaited"
+
+
+def test_every_event_class_is_tried() -> None:
+    assert {type(event) for event in EVENTS} == set(lifecycle.Event.__args__)
+
+
+@given(st.lists(st.sampled_from(EVENTS), max_size=40))
+def test_a_state_is_never_left_backwards(events: list[Event]) -> None:
+    life = Lifecycle()
+    for event in events:
+        after, _ = step(life, event)
+        assert after.state >= life.state
+        life = after
+
+
+@given(st.lists(st.sampled_from(EVENTS), max_size=40))
+def test_a_started_broker_always_has_something_to_wait_for(events: list[Event]) -> None:
+    life, orders = step(Lifecycle(), Started())
+    timer_is_set = False
+    for event in [Due(), *events]:
+        if isinstance(event, Due) and not timer_is_set:
+            continue
+        if isinstance(event, Registered | HeartbeatAnswered | Refused | NotAnswered) and not life.in_flight:
+            continue
+        timer_is_set = timer_is_set and not isinstance(event, Due)
+        life, orders = step(life, event)
+        timer_is_set = timer_is_set or orders.wait_ms is not None
+        assert timer_is_set or life.in_flight or life.state is BrokerState.SHUTTING_DOWN
+
+
+def test_the_heartbeat_table_has_a_row_for_every_answer_a_living_broker_can_get() -> None:
+    living = set(BrokerState) - {BrokerState.NOT_RUNNING, BrokerState.SHUTTING_DOWN}
+    assert set(HEARTBEAT_TABLE) == set(itertools.product(living, (False, True)))
+
+
+def test_starts_with_a_registration_and_heartbeats_at_once_when_registered() -> None:
+    life, orders = take(Lifecycle(), Started())
+    assert orders == Orders(send=Send.REGISTRATION)
+    life, orders = take(life, Registered(17))
+    assert orders == Orders(wait_ms=0)
+    assert life.broker_epoch == 17
+    assert take(life, Due())[1] == Orders(send=Send.HEARTBEAT)
+
+
+def test_asks_every_ten_ms_until_it_has_caught_up() -> None:
+    life = registered(BrokerState.STARTING, in_flight=True)
+    life, orders = take(life, HeartbeatAnswered(False, True, False))
+    assert (life.state, orders.wait_ms) == (BrokerState.STARTING, 10)
+    life, orders = take(life, Due(), HeartbeatAnswered(True, True, False))
+    assert (life.state, orders.wait_ms) == (BrokerState.RECOVERY, 10)
+
+
+def test_knows_nothing_of_cordoned_dirs_before_recovery() -> None:
+    life = registered(BrokerState.STARTING, in_flight=True)
+    assert life.cordoned_dirs is None
+    assert take(life, HeartbeatAnswered(False, True, False))[0].cordoned_dirs is None
+    assert take(life, HeartbeatAnswered(True, True, False))[0].cordoned_dirs == frozenset()
+
+
+def test_wants_to_be_unfenced_at_once_when_ready() -> None:
+    life, orders = take(registered(BrokerState.RECOVERY), ReadyToUnfence())
+    assert (life.want_fence, orders) == (False, Orders(wait_ms=0))
+
+
+def test_runs_when_unfenced_and_stays_running_when_fenced_again() -> None:
+    life = registered(BrokerState.RECOVERY, ready_to_unfence=True, in_flight=True)
+    life, orders = take(life, HeartbeatAnswered(True, False, False))
+    assert (life.state, orders.wait_ms) == (BrokerState.RUNNING, 2000)
+    life, orders = take(life, Due(), HeartbeatAnswered(False, True, False))
+    assert (life.state, orders.wait_ms) == (BrokerState.RUNNING, 2000)
+
+
+def test_an_event_in_flight_makes_the_next_heartbeat_follow_the_answer_at_once() -> None:
+    life = registered(BrokerState.RECOVERY, in_flight=True)
+    life, orders = take(life, ReadyToUnfence())
+    assert orders == Orders()
+    life, orders = take(life, HeartbeatAnswered(True, True, False))
+    assert orders.wait_ms == 0
+
+
+@pytest.mark.parametrize("failure", [Refused(STALE_BROKER_EPOCH), NotAnswered()])
+def test_never_hurries_after_a_failure(failure: Event) -> None:
+    life = registered(BrokerState.RUNNING, in_flight=True)
+    life, orders = take(life, LogDirFailed(DIR_A), failure)
+    assert orders.wait_ms == 2000
+    assert life.state is BrokerState.RUNNING, "a refused broker goes on as it was and never registers again by itself"
+    assert take(life, Due())[1].send is Send.HEARTBEAT
+
+
+def test_registers_again_when_told_to() -> None:
+    life, orders = take(registered(), RegisterAgain())
+    assert orders.wait_ms == 0
+    life, orders = take(life, Due())
+    assert orders.send is Send.REGISTRATION
+    life, _ = take(life, Registered(17))
+    assert (life.state, life.registered) == (BrokerState.RUNNING, True)
+
+
+def test_controlled_shutdown_asks_soon_once_and_then_at_the_interval() -> None:
+    life, orders = take(registered(), ShutdownWanted())
+    assert (life.want_shut_down, orders.wait_ms) == (True, 0)
+    life, orders = take(life, Due(), HeartbeatAnswered(True, False, False))
+    assert orders.wait_ms == 50
+    life, orders = take(life, Due(), HeartbeatAnswered(True, False, False))
+    assert orders.wait_ms == 2000
+    life, orders = take(life, Due(), HeartbeatAnswered(True, True, True))
+    assert life.state is BrokerState.SHUTTING_DOWN
+    assert orders.stop
+
+
+@pytest.mark.parametrize("state", [BrokerState.NOT_RUNNING, BrokerState.STARTING, BrokerState.RECOVERY])
+def test_a_broker_that_does_not_run_yet_shuts_down_without_asking(state: BrokerState) -> None:
+    life, orders = take(Lifecycle(state=state), ShutdownWanted())
+    assert (life.state, bool(orders.stop)) == (BrokerState.SHUTTING_DOWN, True)
+
+
+def test_asking_twice_for_shutdown_is_asking_once() -> None:
+    life, _ = take(registered(), ShutdownWanted())
+    assert take(life, ShutdownWanted()) == (life, Orders())
+
+
+def test_gives_up_when_it_could_never_register() -> None:
+    waiting = Lifecycle(state=BrokerState.STARTING, in_flight=True)
+    assert take(waiting, RegistrationTimedOut())[1].stop
+    assert take(waiting, Registered(17), RegistrationTimedOut())[1] == Orders()
+
+
+def test_a_failed_dir_is_reported_until_the_end_and_acknowledged_by_an_answer() -> None:
+    life, orders = take(registered(), LogDirFailed(DIR_A))
+    assert orders.wait_ms == 0
+    life, _ = take(life, Due(), LogDirFailed(DIR_B), HeartbeatAnswered(True, False, False))
+    assert life.offline_dirs == {DIR_A: True, DIR_B: False}, "the second came after the heartbeat had left"
+    assert take(life, LogDirFailureTimedOut(DIR_A))[1] == Orders()
+    assert take(life, LogDirFailureTimedOut(DIR_B))[1].stop
+    life, _ = take(life, Due(), HeartbeatAnswered(True, False, False), LogDirFailed(DIR_A))
+    assert life.offline_dirs == {DIR_A: True, DIR_B: True}
+
+
+def test_a_dir_that_fails_before_registration_waits_for_it() -> None:
+    life, orders = take(Lifecycle(state=BrokerState.STARTING, in_flight=True), LogDirFailed(DIR_A))
+    assert orders == Orders()
+    assert life.offline_dirs == {DIR_A: False}
+
+
+def test_nothing_happens_after_the_end() -> None:
+    life = Lifecycle(state=BrokerState.SHUTTING_DOWN)
+    assert [step(life, event) for event in EVENTS] == [(life, Orders())] * len(EVENTS)

@@ -1,0 +1,232 @@
+"""A Kafka client connection over asyncio: the ApiVersions handshake, requests with timeouts, responses in order.
+
+The only file in `wire` that knows asyncio. What it does on a connection is what Kafka's `NetworkClient` does:
+ApiVersions v4 first, then one version per API that both sides speak, and a close when an answer is late or wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+from mockraft.wire import api_keys, error_codes, messages
+from mockraft.wire.connection import FRAME_BYTES_MAX, FrameReader, read_response_body, write_request
+from mockraft.wire.errors import WireError
+
+SOFTWARE_NAME = "apache-kafka-java"
+SOFTWARE_VERSION = "4.3.1"
+_API_VERSIONS_MAX = 4
+
+
+class DisconnectedError(ConnectionError):
+    """The connection ended before the answer came; the request may or may not have been carried out."""
+
+
+class RequestTimedOutError(DisconnectedError):
+    """No answer in time. Kafka's client closes such a connection, and so does this one."""
+
+
+class UnsupportedVersionError(ValueError):
+    """The other side does not offer the API, or no version of it that we speak."""
+
+
+class _Pending(NamedTuple):
+    correlation_id: int
+    api_key: int
+    api_version: int
+    answer: asyncio.Future[Any]
+
+
+class KafkaConnection(asyncio.Protocol):
+    """One connection to a Kafka listener; made by :func:`connect`.
+
+    `api_versions` maps api key to the (min, max) the other side offers; empty before the handshake.
+    """
+
+    def __init__(
+        self,
+        client_id: str | None,
+        request_timeout_ms: int,
+        correlation_ids: Iterator[int] | None = None,
+        frame_bytes_max: int = FRAME_BYTES_MAX,
+    ) -> None:
+        self.client_id = client_id
+        self.request_timeout_ms = request_timeout_ms
+        self.api_versions: dict[int, tuple[int, int]] = {}
+        self.lost: BaseException | None = None
+        self._frames = FrameReader(frame_bytes_max)
+        self._pending: deque[_Pending] = deque()
+        self._transport: asyncio.Transport | None = None
+        self._closed = asyncio.get_running_loop().create_future()
+        # NetworkClient numbers the first request before it connects, so the handshake carries a higher number.
+        self._correlation_ids = itertools.count() if correlation_ids is None else correlation_ids
+        self._first_id: int | None = next(self._correlation_ids)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport (asyncio calls this)."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Match each whole frame with the oldest request (asyncio calls this)."""
+        try:
+            for frame in self._frames.receive_data(data):
+                self._receive_answer(frame)
+            if self._frames.failure is not None:
+                raise self._frames.failure
+        except WireError as error:
+            self._fail(error)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Tell every waiting request (asyncio calls this)."""
+        self._fail(DisconnectedError(f"connection lost: {exc or 'closed by the other side'}"))
+        if not self._closed.done():
+            self._closed.set_result(None)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can still be sent."""
+        return self.lost is None
+
+    def version_for(self, request: type[Any] | Any) -> int:
+        """The newest version of this request that both sides speak.
+
+        Raises UnsupportedVersionError.
+        """
+        offered = self.api_versions.get(request.api_key)
+        if offered is None:
+            raise UnsupportedVersionError(f"the node does not support {api_keys.name(request.api_key)}")
+        version = min(offered[1], request.max_version)
+        if version < max(offered[0], request.min_version):
+            raise UnsupportedVersionError(
+                f"the node offers {api_keys.name(request.api_key)} {offered[0]}-{offered[1]}, "
+                f"this client speaks {request.min_version}-{request.max_version}"
+            )
+        return version
+
+    async def send(self, request: Any, *, version: int | None = None, timeout_ms: int | None = None) -> Any:
+        """Send one request message and return its response message.
+
+        `version` defaults to :meth:`version_for`. Several sends may be under way; answers come in order.
+        Raises DisconnectedError, RequestTimedOutError, UnsupportedVersionError, or WireError for what is no answer.
+        """
+        if self.lost is not None:
+            raise DisconnectedError(f"the connection is closed: {self.lost}") from self.lost
+        version = self.version_for(request) if version is None else version
+        pending = self._write(request, version)
+        timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await pending.answer
+        except TimeoutError:
+            late = RequestTimedOutError(f"no answer to {api_keys.name(request.api_key)} within {timeout_ms} ms")
+            self._fail(late)
+            raise late from None
+
+    async def handshake(self) -> None:
+        """Exchange ApiVersions, as the first thing on the connection.
+
+        Raises what :meth:`send` raises; UnsupportedVersionError when the other side refuses every version we have.
+        """
+        request = messages.by_name("ApiVersionsRequest")(
+            client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
+        )
+        response = await self.send(request, version=_API_VERSIONS_MAX)
+        if response.error_code == error_codes.UNSUPPORTED_VERSION:
+            offered = {api.api_key: api.max_version for api in response.api_keys}
+            version = min(offered.get(api_keys.API_VERSIONS, 0), _API_VERSIONS_MAX - 1)
+            response = await self.send(request, version=version)
+        if response.error_code != error_codes.NONE:
+            raise UnsupportedVersionError(f"ApiVersions was refused: {error_codes.name(response.error_code)}")
+        self.api_versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+
+    async def close(self) -> None:
+        """Close and wait until the socket is gone. Waiting requests get DisconnectedError. Safe to call twice."""
+        self._fail(DisconnectedError("closed by this side"))
+        if self._transport is not None:
+            await asyncio.shield(self._closed)
+
+    def _write(self, request: Any, version: int) -> _Pending:
+        if self._first_id is not None and request.api_key != api_keys.API_VERSIONS:
+            correlation_id, self._first_id = self._first_id, None
+        else:
+            correlation_id = next(self._correlation_ids)
+        data = write_request(request, version, correlation_id, self.client_id)
+        pending = _Pending(correlation_id, request.api_key, version, asyncio.get_running_loop().create_future())
+        self._pending.append(pending)
+        assert self._transport is not None
+        self._transport.write(data)
+        return pending
+
+    def _receive_answer(self, frame: bytes) -> None:
+        if not self._pending:
+            raise WireError("an answer came that nothing asked for")
+        pending = self._pending.popleft()
+        try:
+            response = _read_response(frame, pending)
+        except WireError as error:
+            if not pending.answer.done():
+                pending.answer.set_exception(error)
+            raise
+        if not pending.answer.done():
+            pending.answer.set_result(response)
+
+    def _fail(self, reason: BaseException) -> None:
+        if self.lost is not None:
+            return
+        self.lost = reason
+        while self._pending:
+            answer = self._pending.popleft().answer
+            if not answer.done():
+                answer.set_exception(reason)
+                answer.exception()  # a caller that gave up must not leave "exception was never retrieved" behind
+        if self._transport is not None:
+            self._transport.abort() if isinstance(reason, RequestTimedOutError) else self._transport.close()
+
+
+def _read_response(frame: bytes, pending: _Pending) -> Any:
+    if len(frame) < 4:
+        raise WireError(f"a response of {len(frame)} bytes has no correlation id")
+    correlation_id = int.from_bytes(frame[:4], signed=True)
+    if correlation_id != pending.correlation_id:
+        raise WireError(f"correlation id {correlation_id} came for request {pending.correlation_id}")
+    offset = 4
+    if messages.response_header_version(pending.api_key, pending.api_version) >= 1:
+        _, offset = messages.by_name("ResponseHeader").read_from(frame, 1, 0)
+    return read_response_body(frame, offset, pending.api_key, pending.api_version)
+
+
+async def connect(
+    host: str,
+    port: int,
+    *,
+    client_id: str | None = None,
+    request_timeout_ms: int = 30_000,
+    connect_timeout_ms: int = 10_000,
+    handshake: bool = True,
+    correlation_ids: Iterator[int] | None = None,
+) -> KafkaConnection:
+    """Open a connection and, unless told otherwise, do the ApiVersions handshake.
+
+    `correlation_ids` is shared by the connections of one Kafka `NetworkClient`; each has its own unless given.
+
+    Raises DisconnectedError when nobody listens or the connection takes longer than `connect_timeout_ms`,
+    and what :meth:`KafkaConnection.handshake` raises.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(connect_timeout_ms / 1000):
+            _, connection = await loop.create_connection(
+                lambda: KafkaConnection(client_id, request_timeout_ms, correlation_ids), host, port
+            )
+    except OSError as error:  # TimeoutError is one
+        raise DisconnectedError(f"cannot connect to {host}:{port}: {error or 'timed out'}") from error
+    if handshake:
+        try:
+            await connection.handshake()
+        except BaseException:
+            await connection.close()
+            raise
+    return connection
