@@ -1,0 +1,35 @@
+"""mockraft: a Kafka KRaft controller for tests.
+
+    from mockraft import Controller
+
+    async with Controller() as controller:
+        ...  # brokers with controller.quorum.bootstrap.servers=<controller.bootstrap>
+
+Names are imported when they are first used, so `import mockraft` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mockraft.brokers import SimulatedBroker
+    from mockraft.controller_door import Controller, SyncController
+
+__all__ = ["Controller", "SimulatedBroker", "SyncController"]
+
+_HOMES = {
+    "Controller": "mockraft.controller_door",
+    "SimulatedBroker": "mockraft.brokers",
+    "SyncController": "mockraft.controller_door",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'mockraft' has no attribute {name!r}")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -29,4 +29,10 @@ class ResumeReading(NamedTuple):
     connection_id: int
 
 
-Effect = Send | Close | PauseReading | ResumeReading
+class AwaitSent(NamedTuple):
+    """Call `node.sent` once all that was sent to this connection so far is written to its socket."""
+
+    connection_id: int
+
+
+Effect = Send | Close | PauseReading | ResumeReading | AwaitSent

@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+
 if TYPE_CHECKING:
     from mockraft.server.controller.controller import Controller
 
@@ -44,7 +47,10 @@ class Api(NamedTuple):
 
 @dataclass(slots=True)
 class RequestContext:
-    """Who asked, how and when (Kafka's RequestContext). `principal` is written as `User:name`."""
+    """Who asked, how and when (Kafka's RequestContext). `principal` is written as `User:name`.
+
+    `apis` is the node's table by API key; `failure` is set when the handler broke.
+    """
 
     api_key: int
     api_version: int
@@ -57,3 +63,27 @@ class RequestContext:
     forwarded: bool
     now_ms: int
     apis: Mapping[int, Api]
+    failure: str | None = None
+
+
+def answer(api: Api, request: Any, ctx: RequestContext, controller: Controller) -> Any:
+    """What the API's handler says, a refusal in the API's own error form; a response message or `Parked`.
+
+    A handler that breaks is our bug: the response says UNKNOWN_SERVER_ERROR, `ctx.failure` holds the traceback, and
+    the controller goes on (Kafka's would resign).
+    """
+    try:
+        return api.handle(request, ctx, controller)
+    except ApiError as refusal:
+        return api.error(request, refusal.error_code, refusal.message)
+    except Exception:
+        return broken(api, request, ctx)
+
+
+def broken(api: Api, request: Any, ctx: RequestContext) -> Any:
+    """The response to a request whose handler broke; called while the exception is being handled."""
+    import traceback
+
+    ctx.failure = traceback.format_exc()
+    code = error_codes.UNKNOWN_SERVER_ERROR
+    return api.error(request, code, error_codes.message(code))

@@ -1,0 +1,5 @@
+"""`python -m mockraft`."""
+
+from mockraft.cli import main
+
+main()

@@ -1,0 +1,21 @@
+"""The command `mockraft`."""
+
+import typer
+from mockraft import codec_commands, kafka_commands, run_commands
+from mockraft.serve import ABOUT, serve
+
+app = typer.Typer(
+    name="mockraft",
+    help="A Kafka KRaft controller for tests: unmodified brokers run on it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("serve", help=ABOUT)(serve)
+for commands in (codec_commands, run_commands, kafka_commands):
+    commands.register(app)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

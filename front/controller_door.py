@@ -1,0 +1,173 @@
+"""A controller inside the test's own process."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from mockraft.server.clock import Clock
+from mockraft.server.config import ControllerConfig
+from mockraft.server.journal import Journal
+from mockraft.server.running import RunningController, random_cluster_id
+
+T = TypeVar("T")
+
+
+class Controller:
+    """A KRaft controller on a free port of the loopback, for as long as the `async with` block lasts.
+
+    Options are those of `ControllerConfig` by name. Without a `cluster_id` it gets a new one each time.
+
+        async with Controller(session_timeout_ms=2000) as controller:
+            properties["controller.quorum.bootstrap.servers"] = controller.bootstrap
+    """
+
+    def __init__(self, config: ControllerConfig | None = None, *, clock: Clock | None = None, **options: Any) -> None:
+        chance = random.Random(options.get("seed"))
+        if config is None:
+            config = ControllerConfig(port=0, cluster_id=random_cluster_id(chance))
+        self._config = dataclasses.replace(config, **options)
+        self._clock = clock
+        self._chance = chance
+        self._running: RunningController | None = None
+
+    @classmethod
+    def sync(
+        cls, config: ControllerConfig | None = None, *, clock: Clock | None = None, **options: Any
+    ) -> SyncController:
+        """The same for a test without asyncio: `with Controller.sync() as controller`; it runs in its own thread."""
+        return SyncController(cls(config, clock=clock, **options))
+
+    async def __aenter__(self) -> Self:
+        self._running = await RunningController.start(self._config, self._clock, self._chance)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.running.stop()
+        self._running = None
+
+    @property
+    def running(self) -> RunningController:
+        """What runs: node, controller, listener, clock. RuntimeError outside the `with` block."""
+        if self._running is None:
+            raise RuntimeError("the controller does not run: use it inside its `with` block")
+        return self._running
+
+    @property
+    def bootstrap(self) -> str:
+        """What brokers need as `controller.quorum.bootstrap.servers`: host:port."""
+        return self.running.bootstrap
+
+    @property
+    def host(self) -> str:
+        """Host that brokers connect to."""
+        return self.running.config.voter_host
+
+    @property
+    def port(self) -> int:
+        """Port that brokers connect to."""
+        return self.running.config.voter_port
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id; brokers are formatted with it."""
+        return self._config.cluster_id
+
+    @property
+    def node_id(self) -> int:
+        """The controller's node id."""
+        return self._config.node_id
+
+    @property
+    def journal(self) -> Journal:
+        """Every exchange and every closed connection so far."""
+        return self.running.node.journal
+
+
+class SyncController:
+    """A controller in a thread of its own, as long as the `with` block lasts; made by `Controller.sync`."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, name="mockraft-controller", daemon=True)
+        thread.start()
+        self._loop, self._thread = loop, thread
+        try:
+            asyncio.run_coroutine_threadsafe(self._controller.__aenter__(), loop).result()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._loop is not None
+        try:
+            asyncio.run_coroutine_threadsafe(self._controller.__aexit__(None, None, None), self._loop).result()
+        finally:
+            self._end()
+
+    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call in the controller's thread and give its result: whatever changes or reads more than the journal."""
+        assert self._loop is not None, "the controller does not run: use it inside its `with` block"
+
+        async def called() -> T:
+            return function(*arguments)
+
+        return asyncio.run_coroutine_threadsafe(called(), self._loop).result()
+
+    @property
+    def running(self) -> RunningController:
+        """What runs; touch it through `call` only."""
+        return self._controller.running
+
+    @property
+    def bootstrap(self) -> str:
+        """What brokers need as `controller.quorum.bootstrap.servers`: host:port."""
+        return self._controller.bootstrap
+
+    @property
+    def host(self) -> str:
+        """Host that brokers connect to."""
+        return self._controller.host
+
+    @property
+    def port(self) -> int:
+        """Port that brokers connect to."""
+        return self._controller.port
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id; brokers are formatted with it."""
+        return self._controller.cluster_id
+
+    @property
+    def node_id(self) -> int:
+        """The controller's node id."""
+        return self._controller.node_id
+
+    @property
+    def journal(self) -> Journal:
+        """Every exchange and every closed connection so far."""
+        return self._controller.journal
+
+    def _end(self) -> None:
+        assert self._loop is not None
+        assert self._thread is not None
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._loop = self._thread = None

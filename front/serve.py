@@ -1,0 +1,218 @@
+"""`mockraft serve`: one controller as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import gc
+import logging
+import random
+import resource
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from mockraft.server.config import ControllerConfig
+    from mockraft.server.journal import Entry
+
+PORT_TAKEN = 3
+DATA_DIR_UNUSABLE = 4
+
+_log = logging.getLogger("mockraft.serve")
+
+ABOUT = """Run a Kafka KRaft controller that brokers can use as their only one.
+
+Prints one line on stdout once it accepts connections:
+
+    mockraft ready bootstrap=127.0.0.1:9093 cluster_id=… node_id=3000 admin=off
+
+Format a broker with that cluster id (kafka-storage format -t CLUSTER_ID -c broker.properties), give it
+controller.quorum.bootstrap.servers=127.0.0.1:9093 and controller.listener.names=CONTROLLER, and start it.
+
+Without --data-dir the log is in memory: brokers must not outlive the controller then, as with Kafka a broker stops
+when its controller comes back with a shorter log. SIGTERM and SIGINT end it with exit code 0.
+
+Exit codes: 2 a bad option, 3 the address cannot be listened on, 4 the data directory cannot be used.
+"""
+
+
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any free one.")]
+AdvertisedHost = Annotated[str | None, typer.Option(help="Host that brokers connect to, if not the one listened on.")]
+AdvertisedPort = Annotated[int | None, typer.Option(min=1, max=65535, help="Port that brokers connect to, likewise.")]
+NodeId = Annotated[int, typer.Option(min=0, help="The controller's node id.")]
+ClusterId = Annotated[str | None, typer.Option(help="The cluster's id. Default: the data directory's, else a new one.")]
+DataDir = Annotated[
+    Path | None, typer.Option(help="Where the metadata log is kept, in Kafka's own format. Default: in memory.")
+]
+MetadataVersion = Annotated[
+    str, typer.Option(help="metadata.version of a new log: a name (4.3-IV0), a release (4.1) or a level (7 to 30).")
+]
+ListenerName = Annotated[str, typer.Option(help="The brokers' controller.listener.names.")]
+SessionTimeoutMs = Annotated[
+    int, typer.Option(min=1, help="A broker not heard of for so long is fenced (broker.session.timeout.ms).")
+]
+NumPartitions = Annotated[int, typer.Option(min=1, help="Default partitions of a topic.")]
+DefaultReplicationFactor = Annotated[int, typer.Option(min=1, help="Default replicas of a partition.")]
+Brokers = Annotated[int, typer.Option(min=0, help="Also run so many simulated brokers in this process.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything random, for runs that repeat.")]
+FrameBytesMax = Annotated[
+    int, typer.Option(min=64, help="A longer request closes its connection (socket.request.max.bytes).")
+]
+ConnectionsMax = Annotated[int, typer.Option(min=1, help="Further connections are refused.")]
+WriteBytesMax = Annotated[int, typer.Option(min=1, help="A connection with more bytes unread by its peer is closed.")]
+WriteStuckMs = Annotated[int, typer.Option(min=1, help="A connection whose peer reads nothing for so long is closed.")]
+JournalEntriesMax = Annotated[int, typer.Option(min=1, help="Exchanges that are remembered.")]
+LogLevel = Annotated[str, typer.Option(help="debug, info, warning or error.")]
+LogJson = Annotated[bool, typer.Option("--log-json", help="Logs on stderr as JSON lines.")]
+
+
+def _metadata_version(text: str) -> int:
+    from mockraft.server.controller.features import metadata_version_level
+
+    try:
+        return metadata_version_level(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _cluster_id(text: str) -> str:
+    if not text or any(character.isspace() for character in text):
+        raise typer.BadParameter("a cluster id is a text without spaces (kafka-storage random-uuid)")
+    return text
+
+
+def serve(
+    host: Host = "127.0.0.1",
+    port: Port = 9093,
+    advertised_host: AdvertisedHost = None,
+    advertised_port: AdvertisedPort = None,
+    node_id: NodeId = 3000,
+    cluster_id: ClusterId = None,
+    data_dir: DataDir = None,
+    metadata_version: MetadataVersion = "4.3-IV0",
+    listener_name: ListenerName = "CONTROLLER",
+    session_timeout_ms: SessionTimeoutMs = 9_000,
+    num_partitions: NumPartitions = 1,
+    default_replication_factor: DefaultReplicationFactor = 1,
+    brokers: Brokers = 0,
+    seed: Seed = None,
+    frame_bytes_max: FrameBytesMax = 104_857_600,
+    connections_max: ConnectionsMax = 50_000,
+    write_bytes_max: WriteBytesMax = 67_108_864,
+    write_stuck_ms: WriteStuckMs = 60_000,
+    journal_entries_max: JournalEntriesMax = 20_000,
+    log_level: LogLevel = "info",
+    log_json: LogJson = False,
+) -> None:
+    """Run a controller."""
+    from mockraft.logs import configure
+    from mockraft.server.config import ControllerConfig
+    from mockraft.server.controller.data_dir import cluster_id_of
+    from mockraft.server.running import event_loop, random_cluster_id
+
+    if log_level.upper() not in logging.getLevelNamesMapping():
+        raise typer.BadParameter(f"{log_level} is not a log level", param_hint="--log-level")
+    configure(log_level, log_json)
+    descriptors = _raise_descriptor_limit()
+    chance = random.Random(seed)
+    if cluster_id is None:
+        cluster_id = (cluster_id_of(data_dir) if data_dir else None) or random_cluster_id(chance)
+    config = ControllerConfig(
+        host=host,
+        port=port,
+        advertised_host=advertised_host,
+        advertised_port=advertised_port,
+        node_id=node_id,
+        cluster_id=_cluster_id(cluster_id),
+        data_dir=data_dir,
+        metadata_version=_metadata_version(metadata_version),
+        controller_listener_name=listener_name,
+        session_timeout_ms=session_timeout_ms,
+        num_partitions=num_partitions,
+        default_replication_factor=default_replication_factor,
+        seed=seed,
+        frame_bytes_max=frame_bytes_max,
+        connections_max=max(1, min(connections_max, descriptors - 64)),
+        write_bytes_max=write_bytes_max,
+        write_stuck_ms=write_stuck_ms,
+        journal_entries_max=journal_entries_max,
+    )
+    with asyncio.Runner(loop_factory=event_loop) as runner:
+        code = runner.run(_run(config, chance, brokers))
+    if code:
+        raise typer.Exit(code)
+
+
+async def _run(config: ControllerConfig, chance: random.Random, brokers: int) -> int:
+    """Serve until a signal; gives the exit code."""
+    from mockraft.server.controller.data_dir import DataDirError
+    from mockraft.server.running import RunningController
+
+    try:
+        running = await RunningController.start(config, chance=chance)
+    except DataDirError as error:
+        return _fail(DATA_DIR_UNUSABLE, str(error))
+    except OSError as error:
+        if error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES) or isinstance(error, socket.gaierror):
+            return _fail(PORT_TAKEN, f"cannot listen on {config.host}:{config.port}: {error.strerror}")
+        raise
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    running.node.journal.subscribe(_log_entry)
+    async with contextlib.AsyncExitStack() as undo:
+        undo.push_async_callback(running.stop)
+        print(
+            f"mockraft ready bootstrap={running.bootstrap} cluster_id={config.cluster_id} node_id={config.node_id} "
+            "admin=off",
+            flush=True,
+        )
+        if brokers:
+            from mockraft.brokers.fleet import start_brokers
+
+            address = (running.config.voter_host, running.config.voter_port)
+            fleet = await start_brokers(address, config.cluster_id, brokers, chance=chance)
+            undo.push_async_callback(fleet.shut_down)
+        gc.freeze()
+        await stopped.wait()
+        _log.info("stopping")
+    return 0
+
+
+def _log_entry(entry: Entry) -> None:
+    """Say in the log what a person wants to know of the journal: refused connections and what broke."""
+    from mockraft.server.journal import ClosedConnection
+
+    if isinstance(entry, ClosedConnection):
+        level = logging.WARNING if entry.refused else logging.DEBUG
+        _log.log(level, "connection %d of %s: %s", entry.connection_id, entry.peer_address, entry.reason)
+    elif entry.failure is not None:
+        _log.error("%r broke:\n%s", entry, entry.failure)
+    else:
+        _log.debug("%r", entry)
+
+
+def _raise_descriptor_limit() -> int:
+    """Let the process have as many sockets as it may; gives how many descriptors that is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 1 << 20 if hard == resource.RLIM_INFINITY else hard
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return 1 << 20 if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (ValueError, OSError):
+        return soft
+    return wanted
+
+
+def _fail(code: int, message: str) -> int:
+    print(f"mockraft serve: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,63 @@
+"""ApiVersions (18), versions 0-4: KIP-35, KIP-511 (client software), KIP-584 (features).
+
+Answered from the table of the APIs that are handled, so it never promises more. A version it does not know is read
+as version 0 and answered in version 0 with UNSUPPORTED_VERSION and the versions of ApiVersions alone. Below version 4
+supported features that may be at level 0 are left out (KAFKA-17492). Not done: throttling.
+"""
+
+import re
+from typing import Any
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.features import SUPPORTED
+from mockraft.wire import api_keys, error_codes
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN."""
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
+    """The APIs and features of this controller, or what is wrong with the question."""
+    if not API.min_version <= ctx.api_version <= API.max_version:
+        return error(request, error_codes.UNSUPPORTED_VERSION, None)
+    if ctx.api_version >= 3 and not (
+        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return error(request, error_codes.INVALID_REQUEST, None)
+    return ApiVersionsResponse(
+        api_keys=[_versions(api) for api in ctx.apis.values()],
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=level_min, max_version=level_max)
+            for name, (level_min, level_max) in SUPPORTED.items()
+            if ctx.api_version >= 4 or level_min > 0
+        ],
+        finalized_features=[
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in controller.image.features.levels.items()
+            if level != 0
+        ],
+        finalized_features_epoch=controller.image.features.epoch,
+    )
+
+
+def error(_request: Any, error_code: int, _message: str | None) -> Any:
+    """The error with no APIs; UNSUPPORTED_VERSION names the versions of ApiVersions (KIP-511)."""
+    only_this = error_code == error_codes.UNSUPPORTED_VERSION
+    return ApiVersionsResponse(error_code=error_code, api_keys=[_versions(API)] if only_this else [])
+
+
+def _versions(api: Api) -> ApiVersion:
+    return ApiVersion(api_key=api.api_key, min_version=api.min_version, max_version=api.max_version)
+
+
+API = Api(ApiVersionsRequest, ApiVersionsResponse, handle, 0, 4, error)
+
+assert API.api_key == api_keys.API_VERSIONS

@@ -1,0 +1,69 @@
+"""DescribeCluster (60), versions 0-2: KIP-700, KIP-919 (controllers as endpoints).
+
+On a controller the `brokers` are the registered controllers with a listener of the name the request came in on
+(ControllerRegistrationsPublisher). Fenced brokers (v2) do not concern it. Not done: authorisation.
+"""
+
+from typing import Any
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
+
+BROKER_ENDPOINT = 1
+CONTROLLER_ENDPOINT = 2
+
+METADATA_VERSION_WITH_CONTROLLER_REGISTRATION = 15
+
+CLUSTER_OPERATIONS_BITS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+"""CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE (AclEntry)."""
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
+    """The controllers of this cluster."""
+    if controller.image.features.metadata_version < METADATA_VERSION_WITH_CONTROLLER_REGISTRATION:
+        raise ApiError(
+            error_codes.UNSUPPORTED_VERSION,
+            "Direct-to-controller communication is not supported with the current MetadataVersion.",
+        )
+    endpoint_type = request.endpoint_type
+    if endpoint_type not in (BROKER_ENDPOINT, CONTROLLER_ENDPOINT):
+        return _refusal(ctx, error_codes.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {endpoint_type}")
+    if endpoint_type != CONTROLLER_ENDPOINT:
+        return _refusal(
+            ctx,
+            error_codes.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER",
+        )
+    nodes = [
+        DescribeClusterBroker(broker_id=registration.controller_id, host=endpoint.host, port=endpoint.port)
+        for registration in controller.image.cluster.controllers.values()
+        for endpoint in registration.endpoints
+        if endpoint.name == ctx.listener
+    ]
+    leader_id = controller.config.node_id
+    response = DescribeClusterResponse(
+        endpoint_type=CONTROLLER_ENDPOINT,
+        cluster_id=controller.config.cluster_id,
+        controller_id=leader_id if any(node.broker_id == leader_id for node in nodes) else -1,
+        brokers=nodes,
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS_BITS
+    return response
+
+
+def error(_request: Any, error_code: int, message: str | None) -> Any:
+    """A top-level error with its message."""
+    return DescribeClusterResponse(error_code=error_code, error_message=message)
+
+
+def _refusal(ctx: RequestContext, error_code: int, message: str) -> Any:
+    # Version 0 has no endpoint type to be wrong about (AuthHelper.computeDescribeClusterResponse).
+    return error(None, error_codes.INVALID_REQUEST if ctx.api_version == 0 else error_code, message)
+
+
+API = Api(DescribeClusterRequest, DescribeClusterResponse, handle, 0, 2, error)

@@ -1,0 +1,111 @@
+"""Envelope (58), version 0: KIP-590, a broker forwards its client's request.
+
+The carried request is handled as if it had come on this connection, with the client's principal and address; its
+response, header and all, comes back inside. What is wrong with the envelope is said by the envelope's error code, in
+Kafka's order (EnvelopeUtils): principal 97, address 42, carried header 35, not forwardable 42, carried body 35. What
+is wrong with the carried request is said by the carried response, but NOT_CONTROLLER is lifted (RequestChannel) so
+that the broker looks for the active controller. Not done: authorisation of the forwarding broker.
+"""
+
+import ipaddress
+from struct import Struct
+from typing import Any
+
+from mockraft.server.apis.api import Api, RequestContext, answer
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import api_keys, error_codes, messages
+from mockraft.wire.connection import Request, parse_request
+from mockraft.wire.errors import WireError
+from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
+from mockraft.wire.messages.envelope_request import EnvelopeRequest
+from mockraft.wire.messages.envelope_response import EnvelopeResponse
+
+_PRINCIPAL_VERSION = Struct(">h")
+_CORRELATION = Struct(">i")
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
+    """Handle the carried request and wrap its response."""
+    principal = _principal(request.request_principal)
+    client_address = _client_address(request.client_host_address)
+    carried = _carried_header(request.request_data)
+    api = ctx.apis.get(carried.api_key)
+    if api is None or not api.forwardable:
+        name = api_keys.name(carried.api_key)
+        raise ApiError(error_codes.INVALID_REQUEST, f"API {name} is not enabled or is not eligible for forwarding")
+    body = _carried_body(api, carried)
+    inner = RequestContext(
+        api_key=carried.api_key,
+        api_version=carried.api_version,
+        correlation_id=carried.correlation_id,
+        client_id=carried.client_id or "",
+        connection_id=ctx.connection_id,
+        listener=ctx.listener,
+        principal=principal,
+        client_address=client_address,
+        forwarded=True,
+        now_ms=ctx.now_ms,
+        apis=ctx.apis,
+    )
+    response = answer(api, body, inner, controller)
+    ctx.failure = inner.failure
+    if _says_not_controller(response):
+        return EnvelopeResponse(error_code=error_codes.NOT_CONTROLLER)
+    head = _CORRELATION.pack(carried.correlation_id)
+    if messages.response_header_version(carried.api_key, carried.api_version) >= 1:
+        head += b"\0"
+    return EnvelopeResponse(response_data=head + response.write(carried.api_version))
+
+
+def error(_request: Any, error_code: int, _message: str | None) -> Any:
+    """The envelope's own error; it has no room for a message."""
+    return EnvelopeResponse(error_code=error_code)
+
+
+def _principal(data: bytes | None) -> str:
+    """DefaultKafkaPrincipalBuilder.deserialize: int16 version, then DefaultPrincipalData of that version."""
+    try:
+        if data is None or len(data) < 2:
+            raise WireError("a principal without a version")
+        version = int(_PRINCIPAL_VERSION.unpack_from(data)[0])
+        if not DefaultPrincipalData.min_version <= version <= DefaultPrincipalData.max_version:
+            raise WireError(f"a principal of version {version}")
+        principal, _ = DefaultPrincipalData.read_from(data, version, 2)
+    except WireError as wrong:
+        raise ApiError(
+            error_codes.PRINCIPAL_DESERIALIZATION_FAILURE,
+            f"Failed to deserialize client principal from envelope: {wrong}",
+        ) from wrong
+    return f"{principal.type}:{principal.name}"
+
+
+def _client_address(data: bytes) -> str:
+    if len(data) not in (4, 16):
+        raise ApiError(error_codes.INVALID_REQUEST, "Failed to parse client address from envelope")
+    return str(ipaddress.ip_address(data))
+
+
+def _carried_header(data: bytes) -> Request:
+    try:
+        return parse_request(data)
+    except WireError as wrong:
+        raise ApiError(
+            error_codes.UNSUPPORTED_VERSION, f"Failed to parse request header from envelope: {wrong}"
+        ) from wrong
+
+
+def _carried_body(api: Api, carried: Request) -> Any:
+    try:
+        if not api.min_version <= carried.api_version <= api.max_version:
+            raise WireError(f"{api_keys.name(carried.api_key)} version {carried.api_version} is not supported")
+        return api.request.read_from(carried.frame, carried.api_version, carried.body_offset)[0]
+    except WireError as wrong:
+        raise ApiError(error_codes.UNSUPPORTED_VERSION, f"Failed to parse forwarded request: {wrong}") from wrong
+
+
+def _says_not_controller(response: Any) -> bool:
+    return getattr(response, "error_code", error_codes.NONE) == error_codes.NOT_CONTROLLER
+
+
+API = Api(EnvelopeRequest, EnvelopeResponse, handle, 0, 0, error)

@@ -1,0 +1,44 @@
+"""The APIs of the controller listener: what is in this list is handled, and ApiVersions says so."""
+
+from mockraft.server.apis import (
+    allocate_producer_ids,
+    alter_partition,
+    api_versions,
+    assign_replicas_to_dirs,
+    broker_heartbeat,
+    broker_registration,
+    controller_registration,
+    create_topics,
+    delete_topics,
+    describe_cluster,
+    describe_quorum,
+    envelope,
+    fetch,
+    fetch_snapshot,
+    incremental_alter_configs,
+    unregister_broker,
+)
+from mockraft.server.apis.api import Api
+
+APIS: dict[int, Api] = {
+    module.API.api_key: module.API
+    for module in (
+        fetch,
+        api_versions,
+        create_topics,
+        delete_topics,
+        incremental_alter_configs,
+        describe_quorum,
+        alter_partition,
+        envelope,
+        fetch_snapshot,
+        describe_cluster,
+        broker_registration,
+        broker_heartbeat,
+        unregister_broker,
+        allocate_producer_ids,
+        controller_registration,
+        assign_replicas_to_dirs,
+    )
+}
+"""By API key, in the order of the keys."""

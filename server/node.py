@@ -1,0 +1,352 @@
+"""The one corridor: bytes of connections come in, effects go out, time is an argument.
+
+A connection's requests are answered one after the other, as Kafka mutes a channel while one of its requests is in
+process: a parked request (a Fetch that waits for records) holds back the later ones of its connection, and nobody
+else's. The same inputs give the same effects.
+
+Errors are of three sorts: bytes that cannot be read close their connection, a refusal is said in the API's error
+form, and a handler that breaks is answered with UNKNOWN_SERVER_ERROR. Each leaves its reason in the journal.
+"""
+
+from __future__ import annotations
+
+import heapq
+import traceback
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from mockraft.server.apis.api import Api, Parked, RequestContext, answer, broken
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.controller import Controller
+from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading, Send
+from mockraft.server.journal import BrokenTick, ClosedConnection, Exchange, Journal
+from mockraft.wire import api_keys, messages
+from mockraft.wire.connection import FrameReader, Request, parse_request, write_response
+from mockraft.wire.errors import WireError
+
+PRINCIPAL = "User:ANONYMOUS"
+
+BURST_REQUESTS_MAX = 128
+BURST_BYTES_MAX = 1 << 20
+"""What one connection may have answered in one step; the rest waits until that is written."""
+
+REFUSED_FRAME_BYTES_KEPT = 1024
+
+BROKEN_TICK_PAUSE_MS = 100
+
+NEVER_MS = 1 << 62
+
+
+class _ParkedRequest:
+    """A request whose handler said: not yet."""
+
+    __slots__ = ("api", "body", "ctx", "deadline_ms", "request", "retry")
+
+    def __init__(self, api: Api, request: Request, body: Any, ctx: RequestContext, parked: Parked) -> None:
+        self.api = api
+        self.request = request
+        self.body = body
+        self.ctx = ctx
+        self.deadline_ms = parked.deadline_ms
+        self.retry = parked.retry
+
+
+class _Connection:
+    """What the node knows of one connection."""
+
+    __slots__ = ("awaits_sent", "connection_id", "opened_ms", "parked", "paused", "peer_address", "reader", "waiting")
+
+    def __init__(self, connection_id: int, peer_address: str, opened_ms: int, frame_bytes_max: int) -> None:
+        self.connection_id = connection_id
+        self.peer_address = peer_address
+        self.opened_ms = opened_ms
+        self.reader = FrameReader(frame_bytes_max)
+        self.waiting: deque[bytes] = deque()
+        self.parked: _ParkedRequest | None = None
+        self.paused = False
+        self.awaits_sent = False
+
+
+class Node:
+    """A controller behind its listener, without the sockets.
+
+    The shell calls `connected`, `step`, `sent`, `disconnected` and `tick` and does what the effects say, in order;
+    `next_tick_ms` is when it must call `tick` at the latest.
+    """
+
+    def __init__(self, controller: Controller, apis: Mapping[int, Api], journal: Journal | None = None) -> None:
+        config: ControllerConfig = controller.config
+        self.controller = controller
+        self.apis = apis
+        self.config = config
+        self.journal = journal or Journal(config.journal_entries_max, config.journal_bytes_max)
+        self.received_bytes = 0
+        self._connections: dict[int, _Connection] = {}
+        self._parked: dict[int, _Connection] = {}
+        self._deadlines: list[tuple[int, int, _ParkedRequest]] = []
+        self._parked_count = 0
+        self._next_controller_tick_ms = 0
+        self._log_seen = self._log_position()
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return len(self._connections)
+
+    def connected(self, connection_id: int, peer_address: str, now_ms: int) -> list[Effect]:
+        """A connection was accepted; it is closed at once when there are `connections_max` already."""
+        if len(self._connections) >= self.config.connections_max:
+            reason = (
+                f"refused: {len(self._connections)} connections are open, connections_max={self.config.connections_max}"
+            )
+            closed = ClosedConnection(connection_id, peer_address, now_ms, now_ms, reason, refused=True)
+            self.journal.add_closed(closed, "connections_max")
+            return [Close(connection_id, reason)]
+        self._connections[connection_id] = _Connection(connection_id, peer_address, now_ms, self.config.frame_bytes_max)
+        return []
+
+    def step(self, connection_id: int, data: bytes, now_ms: int) -> list[Effect]:
+        """Bytes came in on a connection."""
+        connection = self._connections.get(connection_id)
+        if connection is None:
+            return []
+        effects: list[Effect] = []
+        reader = connection.reader
+        held_before = reader.partial_bytes
+        try:
+            frames = reader.receive_data(data)
+        except WireError:
+            frames = []
+        connection.waiting += frames
+        self.received_bytes += reader.partial_bytes - held_before
+        if self.received_bytes > self.config.received_bytes_max and reader.partial_bytes > held_before:
+            reason = f"unfinished frames of all connections hold {self.received_bytes} bytes"
+            self._close(connection, "received_bytes_max", reason, now_ms, effects)
+            return effects
+        self._proceed(connection, now_ms, effects)
+        self._after(now_ms, effects)
+        return effects
+
+    def sent(self, connection_id: int, now_ms: int) -> list[Effect]:
+        """What an AwaitSent waited for is written; the connection's next requests are taken."""
+        connection = self._connections.get(connection_id)
+        if connection is None or not connection.awaits_sent:
+            return []
+        connection.awaits_sent = False
+        effects: list[Effect] = []
+        self._proceed(connection, now_ms, effects)
+        self._after(now_ms, effects)
+        return effects
+
+    def disconnected(self, connection_id: int, reason: str, now_ms: int) -> None:
+        """A connection ended; without effect on one that the node closed itself."""
+        connection = self._connections.get(connection_id)
+        if connection is None:
+            return
+        held, awaited = connection.reader.partial_bytes, connection.reader.awaited_bytes
+        full_reason = f"{reason}, in a frame ({held} of {awaited} bytes)" if held else reason
+        self._forget(connection, full_reason, reason, now_ms, refused=False)
+
+    def close(self, connection_id: int, kind: str, reason: str, now_ms: int) -> list[Effect]:
+        """Close a connection for a reason of the shell's (a client that never reads)."""
+        connection = self._connections.get(connection_id)
+        effects: list[Effect] = []
+        if connection is not None:
+            self._close(connection, kind, reason, now_ms, effects)
+        return effects
+
+    def tick(self, now_ms: int) -> list[Effect]:
+        """Do the controller's periodic work and answer parked requests that are due."""
+        effects: list[Effect] = []
+        if now_ms >= self._next_controller_tick_ms:
+            self._tick_controller(now_ms)
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][0] <= now_ms:
+            parked = heapq.heappop(deadlines)[2]
+            connection = self._connections.get(parked.ctx.connection_id)
+            if connection is not None and connection.parked is parked:
+                self._retry(connection, parked, now_ms, True, effects)
+        self._after(now_ms, effects)
+        return effects
+
+    def next_tick_ms(self, now_ms: int) -> int:
+        """When `tick` must be called at the latest, in milliseconds of the controller's clock."""
+        next_ms = max(self.controller.next_tick_ms(now_ms), self._next_controller_tick_ms)
+        deadline_ms = self._deadlines[0][0] if self._deadlines else NEVER_MS
+        return min(next_ms, deadline_ms)
+
+    def _tick_controller(self, now_ms: int) -> None:
+        self._next_controller_tick_ms = now_ms
+        try:
+            self.controller.tick(now_ms)
+        except Exception:
+            self.journal.add_broken_tick(BrokenTick(now_ms, traceback.format_exc()))
+            self._next_controller_tick_ms = now_ms + BROKEN_TICK_PAUSE_MS
+
+    def _proceed(self, connection: _Connection, now_ms: int, effects: list[Effect]) -> None:
+        """Answer what waits on a connection, in order, until one parks or enough was said at once."""
+        waiting = connection.waiting
+        requests = sent_bytes = 0
+        while waiting and connection.parked is None and not connection.awaits_sent:
+            if requests >= BURST_REQUESTS_MAX or sent_bytes >= BURST_BYTES_MAX:
+                connection.awaits_sent = True
+                effects.append(AwaitSent(connection.connection_id))
+                break
+            requests += 1
+            sent_bytes += self._receive(connection, waiting.popleft(), now_ms, effects)
+        failure = connection.reader.failure
+        if failure is not None and not waiting and connection.parked is None:
+            self._close(connection, "frame", f"refused: {failure}", now_ms, effects)
+            return
+        held_back = bool(waiting)
+        if held_back != connection.paused and connection.connection_id in self._connections:
+            connection.paused = held_back
+            pause = PauseReading if held_back else ResumeReading
+            effects.append(pause(connection.connection_id))
+
+    def _receive(self, connection: _Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> int:
+        """Answer or park one request; gives the bytes sent."""
+        try:
+            request = parse_request(frame)
+            api = self.apis.get(request.api_key)
+            version = request.api_version
+            if api is None or not api.min_version <= version <= api.max_version:
+                body = self._body_without_api(request)
+                api = self.apis[api_keys.API_VERSIONS]
+            else:
+                body, _ = api.request.read_from(frame, version, request.body_offset)
+        except WireError as wrong:
+            self._close(connection, "request", f"refused: {wrong}", now_ms, effects, frame)
+            return 0
+        ctx = RequestContext(
+            request.api_key,
+            version,
+            request.correlation_id,
+            request.client_id or "",
+            connection.connection_id,
+            self.config.controller_listener_name,
+            PRINCIPAL,
+            connection.peer_address,
+            False,
+            now_ms,
+            self.apis,
+        )
+        response = answer(api, body, ctx, self.controller)
+        if response.__class__ is Parked:
+            parked = _ParkedRequest(api, request, body, ctx, response)
+            connection.parked = parked
+            self._parked[connection.connection_id] = connection
+            self._parked_count += 1
+            heapq.heappush(self._deadlines, (parked.deadline_ms, self._parked_count, parked))
+            return 0
+        return self._send(connection, api, request, body, ctx, response, now_ms, effects)
+
+    def _body_without_api(self, request: Request) -> Any:
+        """The body for an ApiVersions version that is not known; raises WireError for every other API."""
+        if request.api_key == api_keys.API_VERSIONS:
+            return messages.request(api_keys.API_VERSIONS)()
+        name = api_keys.name(request.api_key)
+        if request.api_key not in self.apis:
+            raise WireError(f"API {name} ({request.api_key}) is not served on this listener")
+        raise WireError(f"{name} ({request.api_key}) has no version {request.api_version} here")
+
+    def _send(
+        self,
+        connection: _Connection,
+        api: Api,
+        request: Request,
+        body: Any,
+        ctx: RequestContext,
+        response: Any,
+        now_ms: int,
+        effects: list[Effect],
+    ) -> int:
+        """Write a response, journal the exchange; gives the bytes sent."""
+        # An ApiVersions version that is not known is answered in version 0 (RequestContext.apiVersion).
+        version = request.api_version if request.api_version <= api.max_version and request.api_version >= 0 else 0
+        try:
+            body_bytes = response.write(version)
+        except Exception:
+            body_bytes = broken(api, body, ctx).write(version)
+        header_version = messages.response_header_version(request.api_key, version)
+        data = write_response(body_bytes, request.correlation_id, header_version)
+        effects.append(Send(connection.connection_id, data))
+        self.journal.add_exchange(
+            Exchange(
+                connection.connection_id,
+                ctx.now_ms,
+                now_ms,
+                (request.api_key, request.api_version, request.correlation_id, request.client_id),
+                request.frame,
+                data,
+                version,
+                "controller",
+                ctx.failure,
+            )
+        )
+        return len(data)
+
+    def _after(self, now_ms: int, effects: list[Effect]) -> None:
+        """Retry the parked requests when the log grew; answering them may let it grow again."""
+        while self._parked:
+            position = self._log_position()
+            if position == self._log_seen:
+                return
+            self._log_seen = position
+            for connection in list(self._parked.values()):
+                if connection.parked is not None:
+                    self._retry(connection, connection.parked, now_ms, False, effects)
+        self._log_seen = self._log_position()
+
+    def _retry(
+        self, connection: _Connection, parked: _ParkedRequest, now_ms: int, expired: bool, effects: list[Effect]
+    ) -> None:
+        try:
+            response = parked.retry(now_ms, expired)
+            if response is None and not expired:
+                return
+            if response is None:
+                raise AssertionError("a parked request was not answered at its deadline")
+        except Exception:
+            response = broken(parked.api, parked.body, parked.ctx)
+        connection.parked = None
+        del self._parked[connection.connection_id]
+        self._send(connection, parked.api, parked.request, parked.body, parked.ctx, response, now_ms, effects)
+        if connection.waiting or connection.reader.failure is not None:
+            self._proceed(connection, now_ms, effects)
+
+    def _log_position(self) -> tuple[int, int]:
+        log = self.controller.log
+        return (log.end_offset, log.high_watermark)
+
+    def _close(
+        self,
+        connection: _Connection,
+        kind: str,
+        reason: str,
+        now_ms: int,
+        effects: list[Effect],
+        frame: bytes = b"",
+    ) -> None:
+        self._forget(connection, reason, kind, now_ms, True, frame)
+        effects.append(Close(connection.connection_id, reason))
+
+    def _forget(
+        self, connection: _Connection, reason: str, kind: str, now_ms: int, refused: bool, frame: bytes = b""
+    ) -> None:
+        del self._connections[connection.connection_id]
+        self._parked.pop(connection.connection_id, None)
+        self.received_bytes -= connection.reader.partial_bytes
+        connection.parked = None
+        connection.waiting.clear()
+        closed = ClosedConnection(
+            connection.connection_id,
+            connection.peer_address,
+            connection.opened_ms,
+            now_ms,
+            reason,
+            refused,
+            frame[:REFUSED_FRAME_BYTES_KEPT],
+        )
+        self.journal.add_closed(closed, kind)

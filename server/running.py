@@ -1,0 +1,101 @@
+"""A controller from its options to its first accepted connection, and back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import random
+import socket
+
+from mockraft.server.apis.registry import APIS
+from mockraft.server.clock import Clock, RealClock
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.metadata_log import MetadataLog
+from mockraft.server.node import Node
+from mockraft.server.tcp import TcpListener, bind
+
+WILDCARD_HOSTS = ("", "0.0.0.0", "::")
+
+
+class RunningController:
+    """A controller that listens; made by `start`, ended by `stop`."""
+
+    def __init__(self, node: Node, listener: TcpListener, clock: Clock) -> None:
+        self.node = node
+        self.listener = listener
+        self.clock = clock
+
+    @property
+    def controller(self) -> Controller:
+        """The controller behind the listener."""
+        return self.node.controller
+
+    @property
+    def config(self) -> ControllerConfig:
+        """The options, with the port that is really listened on."""
+        return self.node.config
+
+    @property
+    def bootstrap(self) -> str:
+        """Where brokers connect to, as `host:port`."""
+        return f"{self.config.voter_host}:{self.config.voter_port}"
+
+    @classmethod
+    async def start(
+        cls, config: ControllerConfig, clock: Clock | None = None, chance: random.Random | None = None
+    ) -> RunningController:
+        """Bind, recover or begin the log, and listen.
+
+        Raises OSError when the address cannot be had, and what MetadataLog.open raises when the data directory is not
+        usable or belongs to another cluster.
+        """
+        clock = clock or RealClock()
+        chance = chance or random.Random(config.seed)
+        with contextlib.ExitStack() as undo:
+            # The log's head names the port, so the port comes first.
+            bound = bind(config.host, config.port)
+            undo.callback(bound.close)
+            config = _advertised(config, bound)
+            now_ms = clock.now_ms()
+            log = MetadataLog.open(config, now_ms, chance)
+            undo.callback(log.close)
+            node = Node(Controller(config, log, chance, now_ms), APIS)
+            listener = TcpListener(node, clock)
+            await listener.start(bound)
+            undo.pop_all()
+        return cls(node, listener, clock)
+
+    async def stop(self) -> None:
+        """Close the listener, every connection and the log."""
+        await self.listener.stop()
+        self.controller.log.close()
+
+
+def event_loop() -> asyncio.AbstractEventLoop:
+    """A new event loop: uvloop's where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def random_cluster_id(chance: random.Random) -> str:
+    """A new cluster id: a Kafka uuid, which never begins with a dash (Uuid.randomUuid)."""
+    import base64
+
+    while True:
+        text = base64.urlsafe_b64encode(chance.randbytes(16)).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def _advertised(config: ControllerConfig, bound: socket.socket) -> ControllerConfig:
+    """The options with the real port, and with a host that others can connect to."""
+    port = bound.getsockname()[1]
+    host = config.advertised_host
+    if host is None and config.host in WILDCARD_HOSTS:
+        host = socket.gethostname()
+    return dataclasses.replace(config, port=port, advertised_host=host)

@@ -1,0 +1,243 @@
+"""The controller listener's sockets: the only file of the server that knows asyncio's transports.
+
+Each connection is one small protocol object; what it receives goes to the node at once and what the node says is
+written at once. A peer that does not read is not read from either, so its unread answers stay bounded, and it is
+closed when it stays stuck.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterable
+from typing import cast
+
+from mockraft.server.clock import Clock, Timer
+from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading, Send
+from mockraft.server.node import NEVER_MS, Node
+
+BACKLOG = 1024
+UNREAD_BYTES_HIGH = 65_536
+CLOSE_LINGER_S = 5.0
+
+
+class TcpListener:
+    """A node's listener on one bound socket.
+
+    Use `start` and `stop` from a running event loop. `clock` gives the node its time and its ticks.
+    """
+
+    def __init__(self, node: Node, clock: Clock) -> None:
+        self.node = node
+        self.clock = clock
+        self._peers: dict[int, _Peer] = {}
+        self._connections_made = 0
+        self._server: asyncio.Server | None = None
+        self._timer: Timer | None = None
+        self._timer_ms = NEVER_MS
+
+    async def start(self, bound: socket.socket) -> None:
+        """Listen on a bound socket and begin to tick."""
+        self.loop = asyncio.get_running_loop()
+        self._server = await self.loop.create_server(lambda: _Peer(self), sock=bound, backlog=BACKLOG)
+        self._arm()
+
+    async def stop(self) -> None:
+        """Stop listening and close every connection; what was answered is still written."""
+        if self._server is not None:
+            self._server.close()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        now_ms = self.clock.now_ms()
+        peers = list(self._peers.values())
+        for peer in peers:
+            self.node.disconnected(peer.connection_id, "the controller stops", now_ms)
+            peer.transport.close()
+        # A transport that has nothing left to write is gone after one turn of the loop; others get a moment.
+        deadline = self.loop.time() + 0.25
+        while self._peers and self.loop.time() < deadline:
+            await asyncio.sleep(0.005)
+        for peer in list(self._peers.values()):
+            peer.transport.abort()
+        await asyncio.sleep(0)
+
+    def perform(self, effects: Iterable[Effect]) -> None:
+        """Do what the node said, in order, and look when it wants to be called next."""
+        peers = self._peers
+        for effect in effects:
+            peer = peers.get(effect.connection_id)
+            if peer is None:
+                continue
+            match effect:
+                case Send():
+                    peer.send(effect.data)
+                case Close():
+                    peer.close()
+                case PauseReading():
+                    peer.set_held_back(True)
+                case ResumeReading():
+                    peer.set_held_back(False)
+                case AwaitSent():
+                    peer.await_sent()
+        self._arm()
+
+    def peer_made(self, peer: _Peer, address: str) -> int:
+        """A connection was accepted; gives its id."""
+        self._connections_made += 1
+        connection_id = self._connections_made
+        peer.connection_id = connection_id
+        self._peers[connection_id] = peer
+        self.perform(self.node.connected(connection_id, address, self.clock.now_ms()))
+        return connection_id
+
+    def peer_lost(self, connection_id: int, reason: str) -> None:
+        """A connection is gone."""
+        self._peers.pop(connection_id, None)
+        self.node.disconnected(connection_id, reason, self.clock.now_ms())
+
+    def peer_stuck(self, connection_id: int, kind: str, reason: str) -> None:
+        """A connection's peer does not read what it asked for."""
+        self.perform(self.node.close(connection_id, kind, reason, self.clock.now_ms()))
+
+    def _arm(self) -> None:
+        """Have `tick` called when the node wants it; a timer that is early enough stays."""
+        when_ms = self.node.next_tick_ms(self.clock.now_ms())
+        if when_ms >= self._timer_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = when_ms
+        self._timer = self.clock.call_at(self.loop, when_ms, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._timer_ms = NEVER_MS
+        self.perform(self.node.tick(self.clock.now_ms()))
+
+
+class _Peer(asyncio.Protocol):
+    """One accepted connection."""
+
+    __slots__ = (
+        "_awaits_sent",
+        "_held_back",
+        "_listener",
+        "_unread_before",
+        "_watch",
+        "_writing_paused",
+        "connection_id",
+        "transport",
+    )
+
+    transport: asyncio.Transport
+
+    def __init__(self, listener: TcpListener) -> None:
+        self._listener = listener
+        self.connection_id = 0
+        self._held_back = False
+        self._writing_paused = False
+        self._awaits_sent = False
+        self._unread_before = 0
+        self._watch: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(high=UNREAD_BYTES_HIGH, low=0)
+        name = transport.get_extra_info("peername")
+        self._listener.peer_made(self, f"{name[0]}:{name[1]}" if isinstance(name, tuple) else "unknown")
+
+    def data_received(self, data: bytes) -> None:
+        listener = self._listener
+        listener.perform(listener.node.step(self.connection_id, data, listener.clock.now_ms()))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        self._listener.peer_lost(
+            self.connection_id, "the peer closed" if exc is None else f"the connection broke: {exc}"
+        )
+
+    def send(self, data: bytes) -> None:
+        """Write; a peer with too much unread is closed."""
+        transport = self.transport
+        transport.write(data)
+        if self._writing_paused:
+            unread, limit = transport.get_write_buffer_size(), self._listener.node.config.write_bytes_max
+            if unread > limit:
+                self._give_up("write_bytes_max", f"the peer left {unread} bytes unread, write_bytes_max={limit}")
+
+    def close(self) -> None:
+        """Close once everything is written; a peer that does not take it is cut off."""
+        self.transport.close()
+        if self._watch is not None:
+            self._watch.cancel()
+        self._watch = self._listener.loop.call_later(CLOSE_LINGER_S, self.transport.abort)
+
+    def set_held_back(self, held_back: bool) -> None:
+        """The node has enough of this connection for now, or wants more."""
+        self._held_back = held_back
+        self._read_or_not()
+
+    def await_sent(self) -> None:
+        """Tell the node when what was written is out."""
+        self._awaits_sent = True
+        if not self._writing_paused:
+            self._listener.loop.call_soon(self._tell_sent)
+
+    def pause_writing(self) -> None:
+        self._writing_paused = True
+        self._read_or_not()
+        self._unread_before = 1 << 62
+        self._look_whether_stuck()
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        self._tell_sent()
+        self._read_or_not()
+
+    def _tell_sent(self) -> None:
+        if self._awaits_sent and not self._writing_paused:
+            self._awaits_sent = False
+            listener = self._listener
+            listener.perform(listener.node.sent(self.connection_id, listener.clock.now_ms()))
+
+    def _read_or_not(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self._held_back or self._writing_paused:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+    def _look_whether_stuck(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        stuck_ms = self._listener.node.config.write_stuck_ms
+        if unread >= self._unread_before:
+            self._watch = None
+            self._give_up("write_stuck_ms", f"the peer read nothing for {stuck_ms} ms, {unread} bytes wait for it")
+            return
+        self._unread_before = unread
+        self._watch = self._listener.loop.call_later(stuck_ms / 1000, self._look_whether_stuck)
+
+    def _give_up(self, kind: str, reason: str) -> None:
+        self._listener.peer_stuck(self.connection_id, kind, reason)
+        self.transport.abort()
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket bound to the first address of `host`; OSError when the port is taken. Port 0 gives any free one."""
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    return bound

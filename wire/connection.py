@@ -1,0 +1,153 @@
+"""One Kafka connection as bytes in and bytes out: frames, headers and correlation, with no socket in sight.
+
+A frame is an int32 length and that many bytes; a request is header and body, a response is header and body. Which
+header version goes with which message version is Kafka's own rule (`ApiMessageType`), and the response header of
+ApiVersions is always version 0.
+
+Two verbs, as in h11 and websockets: bytes that came are *received*, and what is to be said is *written* and handed
+back. Whoever owns the socket moves the bytes.
+"""
+
+from struct import Struct
+from typing import Any, NamedTuple
+
+from mockraft.wire import messages
+from mockraft.wire.errors import WireError
+from mockraft.wire.messages.request_header import RequestHeader
+
+FRAME_BYTES_MAX = 104_857_600
+"""Kafka's default of `socket.request.max.bytes`."""
+
+API_VERSIONS = 18
+
+_LENGTH = Struct(">i")
+_ROUTE = Struct(">hh")
+_LENGTH_AND_CORRELATION = Struct(">ii")
+
+
+class FrameReader:
+    """Cuts received bytes into frames, however they were sliced on their way.
+
+    Whole frames that came before a bad length are still handed out; the WireError comes with the next call, and
+    `failure` holds it at once. A started frame is held in one growing buffer, so input in single bytes costs no more
+    than its size.
+    """
+
+    __slots__ = ("_partial", "failure", "frame_bytes_max")
+
+    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self.frame_bytes_max = frame_bytes_max
+        self.failure: WireError | None = None
+        self._partial = bytearray()
+
+    @property
+    def partial_bytes(self) -> int:
+        """Bytes held of a frame that is not whole yet, its length included."""
+        return len(self._partial)
+
+    @property
+    def awaited_bytes(self) -> int:
+        """Bytes that the started frame will have, its length included; 0 between frames."""
+        if not self._partial:
+            return 0
+        if len(self._partial) < 4:
+            return 4
+        return 4 + int(_LENGTH.unpack_from(self._partial)[0])
+
+    def receive_data(self, data: bytes) -> list[bytes]:
+        """Take bytes as they came; give the frames that are whole now, without their length.
+
+        Raises WireError when a length is negative or above `frame_bytes_max`; nothing can be read after that.
+        """
+        if self.failure is not None:
+            raise self.failure
+        partial = self._partial
+        if partial:
+            partial += data
+            if len(partial) < 4 or len(partial) < 4 + self._length(partial, 0):
+                if self.failure is not None:
+                    raise self.failure
+                return []
+            data = bytes(partial)
+            self._partial = bytearray()
+        frames: list[bytes] = []
+        offset, end = 0, len(data)
+        while end - offset >= 4:
+            frame_end = offset + 4 + self._length(data, offset)
+            if self.failure is not None:
+                if frames:
+                    return frames
+                raise self.failure
+            if frame_end > end:
+                break
+            frames.append(data[offset + 4 : frame_end])
+            offset = frame_end
+        if offset < end:
+            self._partial += data[offset:]
+        return frames
+
+    def _length(self, data: bytes | bytearray, offset: int) -> int:
+        length = int(_LENGTH.unpack_from(data, offset)[0])
+        if length < 0:
+            self.failure = WireError(f"a frame of negative length {length}")
+            return 0
+        if length > self.frame_bytes_max:
+            self.failure = WireError(f"a frame of {length} bytes; the limit is {self.frame_bytes_max}")
+            return 0
+        return length
+
+
+class Request(NamedTuple):
+    """The header of a received request and where its body starts in the frame."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    frame: bytes
+    body_offset: int
+
+
+def parse_request(frame: bytes) -> Request:
+    """Read the header of a request frame (Kafka's RequestHeader.parse); the body is left as it is.
+
+    Raises WireError for an API key Kafka has no messages for and for a header that cannot be read.
+    """
+    if len(frame) < 4:
+        raise WireError(f"a request of {len(frame)} bytes has no API key and version")
+    api_key, api_version = _ROUTE.unpack_from(frame)
+    header_version = messages.request_header_version(api_key, api_version)
+    header, body_offset = RequestHeader.read_from(frame, header_version, 0)
+    return Request(api_key, api_version, header.correlation_id, header.client_id, frame, body_offset)
+
+
+def write_request(message: Any, api_version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """One request as it goes over the wire, length included."""
+    api_key = type(message).api_key
+    header = RequestHeader(
+        request_api_key=api_key,
+        request_api_version=api_version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    ).write(messages.request_header_version(api_key, api_version))
+    body = message.write(api_version)
+    return b"".join((_LENGTH.pack(len(header) + len(body)), header, body))
+
+
+def write_response(body: bytes, correlation_id: int, header_version: int) -> bytes:
+    """One response as it goes over the wire, length included, from its written body."""
+    if header_version == 0:
+        return _LENGTH_AND_CORRELATION.pack(4 + len(body), correlation_id) + body
+    return b"%b\0%b" % (_LENGTH_AND_CORRELATION.pack(5 + len(body), correlation_id), body)
+
+
+def read_response_body(frame: bytes, offset: int, api_key: int, api_version: int) -> Any:
+    """Read a response's body from `offset` on.
+
+    An ApiVersions response may be version 0 whatever was asked for: so a server says error 35 (UNSUPPORTED_VERSION).
+    """
+    message_class = messages.response(api_key)
+    body = frame[offset:]
+    if api_key == API_VERSIONS and api_version > 0 and body[:2] == b"\0\x23":
+        return message_class.read(body, 0)
+    return message_class.read(body, api_version)
