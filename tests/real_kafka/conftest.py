@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, cast
 
 import pytest
@@ -136,6 +139,42 @@ def produce() -> Callable[..., list[str]]:
 
 
 @pytest.fixture(scope="session")
+def keep_producing() -> Callable[..., AbstractContextManager[list[str]]]:
+    """Produce (acks=all, idempotent) as long as the block runs; the list holds what was acknowledged."""
+
+    @contextmanager
+    def run(bootstrap: str, topic: str) -> Iterator[list[str]]:
+        acknowledged: list[str] = []
+        enough = threading.Event()
+
+        def delivered(error: KafkaError | None, message: Any) -> None:
+            if error is None:
+                acknowledged.append(message.value().decode())
+
+        def work() -> None:
+            # A broker that has lost the partition answers a produce request only after the request's own timeout.
+            settings = {"bootstrap.servers": bootstrap, "linger.ms": 5, "request.timeout.ms": 4_000}
+            producer = Producer({**settings, "enable.idempotence": True})
+            for number in itertools.count():
+                if enough.is_set():
+                    break
+                producer.produce(topic, f"steady-{number}".encode(), on_delivery=delivered)
+                producer.poll(0.001)
+            producer.flush(30)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            wait_until(lambda: acknowledged, 30, "the first message acknowledged")
+            yield acknowledged
+        finally:
+            enough.set()
+            thread.join()
+
+    return run
+
+
+@pytest.fixture(scope="session")
 def consume() -> Callable[..., list[str]]:
     """All values of a topic from its first offset to the end that its partitions had when this was called."""
 
@@ -166,12 +205,11 @@ def consume() -> Callable[..., list[str]]:
 
 
 @pytest.fixture(scope="session")
-def partition_state() -> Callable[[str, str, int], tuple[int, Sequence[int]]]:
-    """The leader and the ISR of one partition as the first broker of ``bootstrap`` that answers sees them."""
+def partitions_of() -> Callable[[str, str], dict[int, tuple[int, list[int]]]]:
+    """Partition → (leader, ISR in order of id) as the first broker of ``bootstrap`` that answers sees them."""
 
-    def see(bootstrap: str, topic: str, partition: int) -> tuple[int, Sequence[int]]:
+    def see(bootstrap: str, topic: str) -> dict[int, tuple[int, list[int]]]:
         found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic, timeout=10)
-        state = found.topics[topic].partitions[partition]
-        return state.leader, sorted(state.isrs)
+        return {number: (each.leader, sorted(each.isrs)) for number, each in found.topics[topic].partitions.items()}
 
     return see

@@ -1,0 +1,157 @@
+"""Disks and brokers fail, leave and come back; what was acknowledged stays."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+import pytest
+from mockraft.kafka_cluster import KafkaCluster
+from mockraft.kafka_processes import KafkaBroker, wait_until
+
+pytestmark = pytest.mark.real_kafka
+
+_SESSION_TIMEOUT_S = 6.0
+_HEARTBEAT_INTERVAL_S = 2.0
+
+CreateTopic = Callable[..., None]
+Consume = Callable[..., list[str]]
+KeepProducing = Callable[..., AbstractContextManager[list[str]]]
+PartitionsOf = Callable[[str, str], dict[int, tuple[int, list[int]]]]
+
+
+@pytest.fixture(scope="module")
+def running_cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
+    # The checkpoint writer is what finds a lost folder; it runs every 5 s by default.
+    quick = {"replica.high.watermark.checkpoint.interval.ms": "500"}
+    return start_cluster(session_timeout_ms=int(_SESSION_TIMEOUT_S * 1000), broker_properties=quick)
+
+
+@pytest.fixture
+def cluster(running_cluster: KafkaCluster) -> Iterator[KafkaCluster]:
+    """The cluster, with every broker up again after the test."""
+    yield running_cluster
+    for broker in running_cluster.brokers.values():
+        if not broker.running:
+            broker.format("--ignore-formatted")
+            broker.start()
+            broker.wait_until_running()
+
+
+@pytest.fixture
+def topic(cluster: KafkaCluster, create_topic: CreateTopic, request: pytest.FixtureRequest) -> str:
+    """A topic of its own for the test: six partitions on three brokers, of which two must have a message."""
+    name = request.node.name.removeprefix("test_")
+    create_topic(cluster.bootstrap_servers, name, partitions=6, replicas=3, min_insync_replicas="2")
+    return str(name)
+
+
+def _led_by(broker: KafkaBroker, partitions: dict[int, tuple[int, list[int]]]) -> set[int]:
+    return {number for number, (leader, _) in partitions.items() if leader == broker.node_id}
+
+
+def _other_servers(cluster: KafkaCluster, broker: KafkaBroker) -> str:
+    return ",".join(each.bootstrap for each in cluster.brokers.values() if each is not broker)
+
+
+def _wait_until_in_every_isr(cluster: KafkaCluster, topic: str, partitions_of: PartitionsOf) -> None:
+    wait_until(
+        lambda: all(isr == [1, 2, 3] for _, isr in partitions_of(cluster.bootstrap_servers, topic).values()),
+        40,
+        f"every replica of {topic} in its ISR",
+    )
+
+
+def _nothing_lost(acknowledged: list[str], read: list[str]) -> bool:
+    assert len(acknowledged) > 100, "too little was produced to prove anything"
+    return set(acknowledged) <= set(read) and len(set(read)) == len(read)
+
+
+def test_a_lost_log_dir_moves_its_leaders_and_only_those(
+    cluster: KafkaCluster,
+    topic: str,
+    keep_producing: KeepProducing,
+    consume: Consume,
+    partitions_of: PartitionsOf,
+) -> None:
+    broker, servers = cluster.brokers[1], cluster.bootstrap_servers
+    led = _led_by(broker, partitions_of(servers, topic))
+    lost = next(
+        folder for folder in broker.log_dirs if any((folder / f"{topic}-{number}").is_dir() for number in led)
+    )
+    in_lost = {number for number in range(6) if (lost / f"{topic}-{number}").is_dir()}
+    with keep_producing(servers, topic) as acknowledged:
+        before = len(acknowledged)
+        shutil.rmtree(lost)
+        broker.wait_for_log(r"Stopping serving replicas in dir", 20)
+
+        def moved() -> bool:
+            now = partitions_of(_other_servers(cluster, broker), topic)
+            return all(1 not in isr and leader in (2, 3) for number, (leader, isr) in now.items() if number in in_lost)
+
+        wait_until(moved, 20, f"partitions {in_lost} led by 2 or 3 and without 1 in their ISR")
+        wait_until(lambda: len(acknowledged) > before + 200, 30, "messages acknowledged after the loss")
+    after = partitions_of(_other_servers(cluster, broker), topic)
+    assert led - in_lost <= _led_by(broker, after)
+    assert all(1 in isr for number, (_, isr) in after.items() if number not in in_lost)
+    assert broker.running
+    assert _nothing_lost(acknowledged, consume(servers, topic))
+    broker.stop()
+
+
+def test_a_replaced_disk_is_filled_again(
+    cluster: KafkaCluster, topic: str, keep_producing: KeepProducing, consume: Consume, partitions_of: PartitionsOf
+) -> None:
+    broker, servers = cluster.brokers[2], cluster.bootstrap_servers
+    with keep_producing(servers, topic) as acknowledged:
+        assert broker.stop() == 143
+        replaced = broker.log_dirs[1]
+        shutil.rmtree(replaced)
+        broker.format("--ignore-formatted")
+        broker.start()
+        broker.wait_until_running()
+        _wait_until_in_every_isr(cluster, topic, partitions_of)
+    held = [number for folder in broker.log_dirs for number in range(6) if (folder / f"{topic}-{number}").is_dir()]
+    assert sorted(held) == list(range(6))
+    assert any((replaced / f"{topic}-{number}").is_dir() for number in range(6))
+    assert _nothing_lost(acknowledged, consume(servers, topic))
+
+
+def test_a_killed_broker_is_fenced_after_the_session_timeout_and_returns_to_the_isr(
+    cluster: KafkaCluster, topic: str, keep_producing: KeepProducing, consume: Consume, partitions_of: PartitionsOf
+) -> None:
+    broker, servers = cluster.brokers[3], cluster.bootstrap_servers
+    others = _other_servers(cluster, broker)
+    led = _led_by(broker, partitions_of(servers, topic))
+    assert led
+    with keep_producing(servers, topic) as acknowledged:
+        broker.kill()
+        killed = time.monotonic()
+        wait_until(lambda: not _led_by(broker, partitions_of(others, topic)), 30, "other leaders")
+        waited_s = time.monotonic() - killed
+        assert _SESSION_TIMEOUT_S - _HEARTBEAT_INTERVAL_S - 0.5 < waited_s < _SESSION_TIMEOUT_S + 3
+        assert all(3 not in isr for number, (_, isr) in partitions_of(others, topic).items() if number in led)
+        broker.start()
+        broker.wait_until_running()
+        _wait_until_in_every_isr(cluster, topic, partitions_of)
+    assert _nothing_lost(acknowledged, consume(servers, topic))
+
+
+def test_a_controlled_shutdown_moves_leaders_before_the_broker_goes(
+    cluster: KafkaCluster, topic: str, keep_producing: KeepProducing, consume: Consume, partitions_of: PartitionsOf
+) -> None:
+    broker, servers = cluster.brokers[2], cluster.bootstrap_servers
+    others = _other_servers(cluster, broker)
+    assert _led_by(broker, partitions_of(servers, topic))
+    with keep_producing(servers, topic) as acknowledged:
+        broker.terminate()
+        broker.wait_for_log(r"The controller has asked us to exit controlled shutdown", 20)
+        assert broker.wait() == 143
+        assert not _led_by(broker, partitions_of(others, topic))
+        assert all(2 not in isr for _, isr in partitions_of(others, topic).values())
+        broker.start()
+        broker.wait_until_running()
+        _wait_until_in_every_isr(cluster, topic, partitions_of)
+    assert _nothing_lost(acknowledged, consume(servers, topic))
