@@ -35,10 +35,16 @@ class ControllerConfig:
     session_timeout_ms: int = 9_000
     heartbeat_interval_ms: int = 2_000
     metadata_max_idle_interval_ms: int = 500
+    metadata_log_max_record_bytes_between_snapshots: int = 20_971_520
+    metadata_log_max_snapshot_interval_ms: int = 3_600_000
+    metadata_max_retention_bytes: int = 104_857_600
+    metadata_log_segment_bytes: int = 1_073_741_824
+    metadata_log_fsync: bool = False
 
     num_partitions: int = 1
     default_replication_factor: int = 1
     min_insync_replicas: int = 1
+    delete_topic_enable: bool = True
 
     frame_bytes_max: int = 104_857_600
     received_bytes_max: int = 536_870_912

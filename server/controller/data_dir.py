@@ -1,0 +1,201 @@
+"""A controller's data dir: its lock, its identity and the small files beside the log, all in Kafka's formats.
+
+`.lock`, `meta.properties` (MetaProperties version 1), `__cluster_metadata-0/{quorum-state, partition.metadata,
+leader-epoch-checkpoint}`. Each file is replaced whole: written beside, fsynced, renamed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import errno
+import fcntl
+import json
+import os
+import random
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+
+PARTITION_DIR = "__cluster_metadata-0"
+TOPIC_ID = bytes(15) + b"\x01"
+ZERO_UUID = bytes(16)
+
+
+class DataDirError(ValueError):
+    """The data dir cannot be used as it is; the message says why and what can be done. Raised at start only."""
+
+
+class StorageError(ApiError):
+    """The log could not be written (disk full, I/O error): nothing was appended, the request is to be refused."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(error_codes.KAFKA_STORAGE_ERROR, message)
+
+
+class DataDir:
+    """An opened and locked data dir of one controller."""
+
+    def __init__(self, path: Path, cluster_id: str, node_id: int, chance: random.Random) -> None:
+        """Lock `path` (made if missing) and check or write its identity. DataDirError when it belongs to another."""
+        self.path = path
+        self.partition_path = path / PARTITION_DIR
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = _lock(path / ".lock")
+        except OSError as error:
+            raise DataDirError(f"data dir {path}: cannot be used: {error}") from error
+        try:
+            self.directory_id = self._identify(cluster_id, node_id, chance)
+        except OSError as error:
+            self.close()
+            raise DataDirError(f"data dir {path}: cannot be used: {error}") from error
+        except DataDirError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Give the lock back."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def read_quorum_epoch(self) -> int:
+        """The leader epoch in quorum-state, 0 when there is no such file yet."""
+        path = self.partition_path / "quorum-state"
+        try:
+            state = json.loads(path.read_text().partition("\n")[0])
+            return max(int(state["leaderEpoch"]), 0)
+        except FileNotFoundError:
+            return 0
+        except (ValueError, TypeError, KeyError) as error:
+            raise DataDirError(f"{path}: not a quorum-state file: {error}") from error
+
+    def write_quorum_state(self, node_id: int, epoch: int) -> None:
+        """Say that `node_id` leads `epoch` (FileQuorumStateStore, data version 1)."""
+        state = {
+            "leaderId": node_id,
+            "leaderEpoch": epoch,
+            "votedId": -1,
+            "votedDirectoryId": uuid_text(ZERO_UUID),
+            "data_version": 1,
+        }
+        replace_file(self.partition_path / "quorum-state", json.dumps(state, separators=(",", ":")).encode())
+
+    def read_leader_epochs(self) -> list[tuple[int, int]]:
+        """The (epoch, start offset) pairs of leader-epoch-checkpoint, empty when there is no such file."""
+        path = self.partition_path / "leader-epoch-checkpoint"
+        try:
+            lines = path.read_text().split("\n")
+            pairs = [line.split() for line in lines[2:] if line]
+            return [(int(epoch), int(start)) for epoch, start in pairs]
+        except FileNotFoundError:
+            return []
+        except ValueError as error:
+            raise DataDirError(f"{path}: not a leader-epoch-checkpoint file: {error}") from error
+
+    def write_leader_epochs(self, epochs: Sequence[tuple[int, int]]) -> None:
+        """Replace leader-epoch-checkpoint (LeaderEpochCheckpointFile, version 0)."""
+        lines = ["0", str(len(epochs)), *(f"{epoch} {start}" for epoch, start in epochs), ""]
+        replace_file(self.partition_path / "leader-epoch-checkpoint", "\n".join(lines).encode())
+
+    def _identify(self, cluster_id: str, node_id: int, chance: random.Random) -> bytes:
+        path = self.path / "meta.properties"
+        if not path.exists():
+            if self.partition_path.exists() and any(self.partition_path.glob("*.log")):
+                raise DataDirError(f"data dir {self.path}: holds a log but no meta.properties: whose log is it?")
+            found = {}
+        else:
+            found = _read_properties(path.read_text())
+            _check_same(path, "cluster.id", found.get("cluster.id"), cluster_id)
+            _check_same(path, "node.id", found.get("node.id", found.get("broker.id")), str(node_id))
+        self.partition_path.mkdir(exist_ok=True)
+        topic = self.partition_path / "partition.metadata"
+        if not topic.exists():
+            replace_file(topic, f"version: 0\ntopic_id: {uuid_text(TOPIC_ID)}".encode())
+        if "directory.id" in found:
+            return _uuid(path, found["directory.id"])
+        directory_id = random_uuid(chance)
+        found |= {"cluster.id": cluster_id, "directory.id": uuid_text(directory_id), "node.id": str(node_id)}
+        found["version"] = "1"
+        text = "".join(f"{key}={value}\n" for key, value in sorted(found.items()))
+        replace_file(path, f"#\n{text}".encode())
+        return directory_id
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file so that a crash leaves the old one or the new one, whole."""
+    beside = path.with_name(path.name + ".tmp")
+    with beside.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def random_uuid(chance: random.Random) -> bytes:
+    """A random uuid as Kafka draws them: RFC 4122 version 4, not beginning with "-" in text."""
+    while True:
+        drawn = bytearray(chance.randbytes(16))
+        drawn[6] = drawn[6] & 0x0F | 0x40
+        drawn[8] = drawn[8] & 0x3F | 0x80
+        if not uuid_text(bytes(drawn)).startswith("-"):
+            return bytes(drawn)
+
+
+def uuid_text(uuid: bytes) -> str:
+    """A uuid as Kafka writes it: 22 characters of base64url."""
+    return base64.urlsafe_b64encode(uuid).rstrip(b"=").decode()
+
+
+def _uuid(path: Path, text: str) -> bytes:
+    try:
+        uuid = base64.urlsafe_b64decode(text + "==")
+    except (binascii.Error, ValueError):
+        uuid = b""
+    if len(uuid) != 16:
+        raise DataDirError(f"{path}: directory.id {text!r} is not a uuid")
+    return uuid
+
+
+def _check_same(path: Path, key: str, found: str | None, expected: str) -> None:
+    if found != expected:
+        raise DataDirError(f"{path}: {key} is {found}, but this controller has {expected}: not its data dir")
+
+
+def _read_properties(text: str) -> dict[str, str]:
+    lines = (line.strip() for line in text.splitlines())
+    pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _lock(path: Path) -> int:
+    """An open, locked file descriptor; DataDirError when another process, or this one, has the lock already."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        if hasattr(fcntl, "F_OFD_SETLK"):
+            # Excludes Kafka's own lock on this file (FileChannel.tryLock) and, other than a plain POSIX lock,
+            # also a second opening in the same process.
+            whole_file = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, whole_file)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            raise DataDirError(f"{path}: locked: another controller runs on this data dir") from error
+        raise
+    return descriptor

@@ -1,0 +1,135 @@
+"""All files of a metadata log on disk: the data dir, its segments and its snapshots, opened together."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from collections.abc import Iterable, Sequence
+
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller import features, snapshot
+from mockraft.server.controller.data_dir import DataDir, DataDirError, sync_directory
+from mockraft.server.controller.log_storage import LogStorage
+from mockraft.server.controller.snapshot import Snapshot, SnapshotId
+from mockraft.wire.errors import WireError
+from mockraft.wire.metadata_log_frame import RecordAt
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class LogFiles:
+    """The opened data dir of a controller; `path` is the partition's. `quorum_epoch` is the epoch reached before."""
+
+    def __init__(self, config: ControllerConfig, chance: random.Random) -> None:
+        """Open and lock `config.data_dir`. DataDirError when it cannot be used."""
+        assert config.data_dir is not None
+        self._config = config
+        self._data_dir = DataDir(config.data_dir, config.cluster_id, config.node_id, chance)
+        self.path = self._data_dir.partition_path
+        self.directory_id = self._data_dir.directory_id
+        try:
+            self.quorum_epoch = self._data_dir.read_quorum_epoch()
+            self.storage = LogStorage(
+                self.path,
+                segment_bytes_max=config.metadata_log_segment_bytes,
+                fsync=config.metadata_log_fsync,
+            )
+        except BaseException:
+            self._data_dir.close()
+            raise
+        if self.quorum_epoch and not self.storage.segments:
+            self._data_dir.close()
+            raise DataDirError(
+                f"{self.path}: quorum-state is at leader epoch {self.quorum_epoch}, but the log is gone. Brokers that"
+                " followed it would be told to truncate below their high watermark and exit; restore the log, or begin"
+                " with an empty data dir and fresh brokers"
+            )
+
+    def check_not_shorter(self, start_offset: int, end_offset: int) -> None:
+        """DataDirError when the log is known to have been longer than `end_offset`."""
+        for epoch, epoch_start in self._data_dir.read_leader_epochs():
+            if epoch_start > end_offset or (start_offset == end_offset == 0):
+                raise DataDirError(
+                    f"{self.path}: the log ends at offset {end_offset}, but leader-epoch-checkpoint says that epoch"
+                    f" {epoch} began at {epoch_start}: its end was lost. Brokers that have it would be told to truncate"
+                    " below their high watermark and exit; restore the log, or begin with an empty data dir and fresh"
+                    " brokers"
+                )
+
+    def read_snapshots(self, start_offset: int) -> list[Snapshot]:
+        """The complete snapshots, oldest first; unfinished ones and those below the log are deleted."""
+        kept = []
+        for path in sorted(self.path.iterdir()):
+            snapshot_id = snapshot.parse_file_name(path.name)
+            if snapshot_id is not None and snapshot_id.end_offset >= start_offset:
+                kept.append(Snapshot(snapshot_id, path))
+            elif snapshot_id is not None or path.name.endswith((snapshot.PARTIAL_SUFFIX, ".checkpoint.deleted")):
+                path.unlink()
+        return kept
+
+    def write_snapshot(self, snapshot_id: SnapshotId, batches: Iterable[bytes]) -> Snapshot:
+        """Write a snapshot's file and begin a new segment after it. OSError when either cannot be written."""
+        path = self.path / snapshot_id.file_name
+        partial = path.with_name(path.name + ".part")
+        try:
+            with partial.open("wb") as file:
+                file.writelines(batches)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+            sync_directory(self.path)
+            # With the segment cut here, dropping what the snapshot covers frees its space.
+            self.storage.roll(snapshot_id.end_offset)
+        except OSError:
+            partial.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+            raise
+        return Snapshot(snapshot_id, path)
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Remember the epoch before anything is written in it. OSError when it cannot be written."""
+        self._data_dir.write_quorum_state(self._config.node_id, epoch)
+
+    def write_leader_epochs(self, epochs: Sequence[tuple[int, int]]) -> None:
+        """Remember where each epoch began. OSError when it cannot be written."""
+        self._data_dir.write_leader_epochs(epochs)
+
+    def bootstrap_records(self) -> list[RecordAt] | None:
+        """What an empty log begins with where `kafka-storage format` chose it (bootstrap.checkpoint), else None."""
+        path = self._data_dir.path / "bootstrap.checkpoint"
+        if not path.exists():
+            return None
+        try:
+            found = list(Snapshot(snapshot.BOOTSTRAP, path).records())
+        except WireError as error:
+            raise DataDirError(f"{path}: {error}") from error
+        levels = {at.record.name: at.record.feature_level for at in found if _is_feature(at)}
+        level = levels.pop(features.METADATA_VERSION, self._config.metadata_version)
+        try:
+            records = features.bootstrap_records(
+                level, min_insync_replicas=self._config.min_insync_replicas, feature_levels=_all_levels(level, levels)
+            )
+        except ValueError as error:
+            raise DataDirError(f"{path}: {error}") from error
+        others = [at for at in found if not _is_feature(at)]
+        end = len(records) - ("metadata_transaction" in features.metadata_version(level).supports)
+        return [*records[:end], *others, *records[end:]]
+
+    def close(self) -> None:
+        """Flush, close and unlock."""
+        try:
+            self.storage.close()
+        except OSError as error:
+            _LOGGER.error("%s: cannot be flushed: %s", self.path, error)
+        self._data_dir.close()
+
+
+def _is_feature(at: RecordAt) -> bool:
+    return type(at.record).__name__ == "FeatureLevelRecord"
+
+
+def _all_levels(level: int, chosen: dict[str, int]) -> dict[str, int]:
+    """The chosen levels, and 0 for what would be on by default but was not chosen."""
+    chosen.pop(features.KRAFT_VERSION, None)
+    return {**dict.fromkeys(features.default_feature_levels(level), 0), **chosen}

@@ -1,0 +1,260 @@
+"""Record batches (magic 2) as the metadata log and its snapshots hold them: uncompressed, contiguous, no headers.
+
+Source: Kafka's DefaultRecordBatch and DefaultRecord. A batch is 61 bytes of header and then its records; the CRC-32C
+covers everything after the CRC field, so neither the base offset nor the leader epoch. Data records have a null key
+and a framed metadata record as value (`metadata_log_frame`); control records have a key of two int16 (version, type)
+and a bare message as value, and never share a batch with data records.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from crc32c import crc32c
+from mockraft.wire.errors import WireError
+
+HEADER_BYTES = 61
+MAGIC = 2
+CONTROL = 0x20
+"""The attribute bit of a control batch."""
+
+LEADER_CHANGE = 2
+SNAPSHOT_HEADER = 3
+SNAPSHOT_FOOTER = 4
+KRAFT_VERSION = 5
+KRAFT_VOTERS = 6
+
+_LOG_APPEND_TIME = 0x08
+_COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+_CRC_START = 21
+_LENGTH_COUNTED_FROM = 12
+_FIRST = struct.Struct(">qiibI")  # base offset, length, leader epoch, magic, crc
+_SECOND = struct.Struct(">hiqqqhii")  # attributes … record count: all that the crc covers of the header
+_CONTROL_KEY = struct.Struct(">hh")
+_NO_PRODUCER = (-1, -1, -1)
+
+
+class BatchHeader(NamedTuple):
+    """A batch of which the frame and CRC were checked: where it lies (`position` to `end`) and what it holds."""
+
+    position: int
+    end: int
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    attributes: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    count: int
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the records are raft's own (LeaderChange, KRaftVersion, …)."""
+        return bool(self.attributes & CONTROL)
+
+
+class Batch(NamedTuple):
+    """A batch and its records, (key, value) each; record i has the offset `base_offset + i`. Times in ms."""
+
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    is_control: bool
+    records: list[tuple[bytes | None, bytes | None]]
+    timestamps_ms: list[int]
+
+
+def encode(values: Sequence[bytes], *, base_offset: int, leader_epoch: int, timestamp_ms: int) -> bytes:
+    """A data batch as the active controller appends it: null keys, one timestamp for all. WireError when empty."""
+    parts = []
+    for index, value in enumerate(values):
+        delta = _varint(index)
+        size = _varint(len(value))
+        length = _varint(len(delta) + len(size) + len(value) + 4)
+        parts += (length, b"\0\0", delta, b"\x01", size, value, b"\0")
+    return _assemble(parts, len(values), 0, base_offset, leader_epoch, timestamp_ms)
+
+
+def encode_control(
+    pairs: Sequence[tuple[bytes, bytes]], *, base_offset: int, leader_epoch: int, timestamp_ms: int
+) -> bytes:
+    """A control batch of (key, value) pairs; keys come from `control_key`. WireError when empty."""
+    parts = []
+    for index, (key, value) in enumerate(pairs):
+        body = b"".join((b"\0\0", _varint(index), _varint(len(key)), key, _varint(len(value)), value, b"\0"))
+        parts += (_varint(len(body)), body)
+    return _assemble(parts, len(pairs), CONTROL, base_offset, leader_epoch, timestamp_ms)
+
+
+def control_key(control_type: int) -> bytes:
+    """The key of a control record: version 0 and the type."""
+    return _CONTROL_KEY.pack(0, control_type)
+
+
+def control_type(key: bytes | None) -> int:
+    """The type in a control record's key. WireError when the key is not one."""
+    if key is None or len(key) < _CONTROL_KEY.size:
+        raise WireError(f"control record: key of {0 if key is None else len(key)} bytes, expected 4")
+    version, found = _CONTROL_KEY.unpack_from(key)
+    if version < 0:
+        raise WireError(f"control record: key version {version}")
+    return int(found)
+
+
+def read_batches(data: bytes, *, allow_partial_tail: bool = False) -> Iterator[Batch]:
+    """Every batch of `data` with its records, checked in full.
+
+    WireError on a bad CRC, length, count, varint, on compression and on headers. A Fetch response of Kafka's own
+    may end inside a batch: `allow_partial_tail` leaves such a tail out instead of refusing it.
+    """
+    for header in read_headers(data, allow_partial_tail=allow_partial_tail):
+        yield read_batch(data, header)
+
+
+def read_headers(data: bytes, *, allow_partial_tail: bool = False) -> Iterator[BatchHeader]:
+    """Frame and CRC of every batch of `data`, without reading the records. Errors as `read_batches`."""
+    position = 0
+    while position < len(data):
+        if allow_partial_tail and _is_partial(data, position):
+            return
+        header = read_header(data, position)
+        yield header
+        position = header.end
+
+
+def read_header(data: bytes, position: int) -> BatchHeader:
+    """Check and read the batch header at `position`. WireError when no whole, valid batch lies there."""
+    if len(data) - position < HEADER_BYTES:
+        raise WireError(f"record batch at {position}: {len(data) - position} bytes, its header alone needs 61")
+    base_offset, length, leader_epoch, magic, crc = _FIRST.unpack_from(data, position)
+    if magic != MAGIC:
+        raise WireError(f"record batch at {position}: magic {magic}, expected 2")
+    end = position + _LENGTH_COUNTED_FROM + length
+    if length < HEADER_BYTES - _LENGTH_COUNTED_FROM:
+        raise WireError(f"record batch at {position}: length {length} is below the 49 of a header")
+    if end > len(data):
+        raise WireError(f"record batch at {position}: length {length} exceeds the {len(data) - position} bytes given")
+    with memoryview(data) as view, view[position + _CRC_START : end] as covered:
+        computed = crc32c(covered)
+    if computed != crc:
+        raise WireError(f"record batch at {position}: CRC {crc:#010x}, computed {computed:#010x}")
+    fields = _SECOND.unpack_from(data, position + _CRC_START)
+    attributes, last_offset_delta, base_timestamp_ms, max_timestamp_ms = fields[:4]
+    count = fields[7]
+    if base_offset < 0 or last_offset_delta < 0 or count != last_offset_delta + 1:
+        raise WireError(
+            f"record batch at {position}: {count} records, last offset delta {last_offset_delta},"
+            f" base offset {base_offset}: not contiguous"
+        )
+    return BatchHeader(
+        position,
+        end,
+        base_offset,
+        base_offset + last_offset_delta,
+        leader_epoch,
+        attributes,
+        base_timestamp_ms,
+        max_timestamp_ms,
+        count,
+    )
+
+
+def read_batch(data: bytes, header: BatchHeader) -> Batch:
+    """The records of a batch whose header was read. WireError as `read_batches`."""
+    compression = header.attributes & 0x07
+    if compression:
+        name = _COMPRESSIONS[compression] if compression < len(_COMPRESSIONS) else f"codec {compression}"
+        raise WireError(f"record batch at {header.position}: compressed with {name}; metadata batches are not")
+    position = header.position + HEADER_BYTES
+    records: list[tuple[bytes | None, bytes | None]] = []
+    timestamps_ms: list[int] = []
+    fixed_time = header.max_timestamp_ms if header.attributes & _LOG_APPEND_TIME else None
+    for index in range(header.count):
+        length, position = _read_varint(data, position, header.end)
+        end = position + length
+        if length < 0 or end > header.end:
+            raise WireError(f"record {index} of the batch at {header.position}: length {length} leaves the batch")
+        key, value, time_delta = _read_record(data, position, end, index)
+        records.append((key, value))
+        timestamps_ms.append(header.base_timestamp_ms + time_delta if fixed_time is None else fixed_time)
+        position = end
+    if position != header.end:
+        raise WireError(f"record batch at {header.position}: {header.end - position} bytes after its last record")
+    return Batch(header.base_offset, header.last_offset, header.leader_epoch, header.is_control, records, timestamps_ms)
+
+
+def _read_record(data: bytes, position: int, end: int, index: int) -> tuple[bytes | None, bytes | None, int]:
+    """Key, value and timestamp delta of the record that fills `position` to `end` (attributes to headers)."""
+    time_delta, position = _read_varint(data, position + 1, end)
+    offset_delta, position = _read_varint(data, position, end)
+    if offset_delta != index:
+        raise WireError(f"record {index} of a batch: offset delta {offset_delta}, not contiguous")
+    key, position = _read_bytes(data, position, end, index)
+    value, position = _read_bytes(data, position, end, index)
+    headers, position = _read_varint(data, position, end)
+    if headers:
+        raise WireError(f"record {index} of a batch: {headers} headers, metadata records have none")
+    if position != end:
+        raise WireError(f"record {index} of a batch: {end - position} bytes after its headers")
+    return key, value, time_delta
+
+
+def _read_bytes(data: bytes, position: int, end: int, index: int) -> tuple[bytes | None, int]:
+    length, position = _read_varint(data, position, end)
+    if length == -1:
+        return None, position
+    if length < 0 or position + length > end:
+        raise WireError(f"record {index} of a batch: {length} bytes of key or value leave the record")
+    return data[position : position + length], position + length
+
+
+def _read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """A zigzag varint (of at most 10 bytes) before `end` and the position after it."""
+    value = shift = 0
+    while position < end:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+        shift += 7
+        if shift > 63:
+            raise WireError(f"record batch: a varint of more than 10 bytes before {position}")
+    raise WireError(f"record batch: a varint runs past {end}")
+
+
+def _varint(value: int) -> bytes:
+    """Zigzag varint of a value that is not negative."""
+    value <<= 1
+    if value < 0x80:
+        return bytes((value,))
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _assemble(
+    parts: list[bytes], count: int, attributes: int, base_offset: int, leader_epoch: int, timestamp_ms: int
+) -> bytes:
+    if count == 0:
+        raise WireError("record batch: no records")
+    records = b"".join(parts)
+    second = _SECOND.pack(attributes, count - 1, timestamp_ms, timestamp_ms, *_NO_PRODUCER, count)
+    crc = crc32c(records, crc32c(second))
+    length = HEADER_BYTES - _LENGTH_COUNTED_FROM + len(records)
+    return b"".join((_FIRST.pack(base_offset, length, leader_epoch, MAGIC, crc), second, records))
+
+
+def _is_partial(data: bytes, position: int) -> bool:
+    remaining = len(data) - position
+    if remaining < HEADER_BYTES:
+        return True
+    length: int = _FIRST.unpack_from(data, position)[1]
+    return remaining < _LENGTH_COUNTED_FROM + length
