@@ -103,7 +103,8 @@ def _message_shape(cls: type, version: int) -> _Shape:
     spec = schema(cls.__name__)
     if not spec.valid.covers(version):
         raise WireError(f"{cls.__name__} has no version {version}: versions {spec.valid.low} to {spec.valid.high}")
-    return _shape(cls, version)
+    # What a reader makes is of a subclass without a constructor; the class of that name in its module has one.
+    return _shape(getattr(sys.modules[cls.__module__], cls.__name__), version)
 
 
 @cache

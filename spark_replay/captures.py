@@ -1,0 +1,249 @@
+"""Capture files, as tcpdump and Wireshark write them, down to TCP segments.
+
+The layouts of file, link, IP and TCP headers are described with `construct`; what is not TCP is counted and skipped.
+Classic pcap in both byte orders, micro- and nanoseconds; Ethernet (with up to two VLAN tags), BSD loopback, raw IP and
+Linux cooked captures; IPv4 and IPv6 with extension headers. IP fragments are counted, not put together.
+Source: the pcap file format (draft-ietf-opsawg-pcap), the tcpdump.org link types, RFC 791, 8200 and 9293.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from ipaddress import ip_address
+from os import PathLike
+from typing import IO, Any, NamedTuple
+
+import construct as c
+
+SYN, RST, FIN, ACK = 0x02, 0x04, 0x01, 0x10
+CAPTURED_BYTES_MAX = 1 << 26
+
+_LITTLE, _BIG = (
+    (
+        c.Struct(
+            "version_major" / u16, "version_minor" / u16, "zone" / u32, "figures" / u32, "snaplen" / u32, "link" / u32
+        ),
+        c.Struct("seconds" / u32, "fraction" / u32, "captured_bytes" / u32, "original_bytes" / u32),
+    )
+    for u16, u32 in ((c.Int16ul, c.Int32ul), (c.Int16ub, c.Int32ub))
+)
+# The magic's four bytes: byte order and what one unit of a timestamp's fraction is, in nanoseconds.
+_MAGICS: dict[bytes, tuple[tuple[Any, Any], int]] = {
+    b"\xd4\xc3\xb2\xa1": (_LITTLE, 1000),
+    b"\xa1\xb2\xc3\xd4": (_BIG, 1000),
+    b"\x4d\x3c\xb2\xa1": (_LITTLE, 1),
+    b"\xa1\xb2\x3c\x4d": (_BIG, 1),
+}
+_PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
+
+_IPV4, _IPV6, _VLAN_TYPES = 0x0800, 0x86DD, (0x8100, 0x88A8)
+_ETHERNET = c.Struct("destination" / c.Bytes(6), "source" / c.Bytes(6), "ether_type" / c.Int16ub)
+_VLAN = c.Struct("control" / c.Int16ub, "ether_type" / c.Int16ub)
+_COOKED = c.Struct("header" / c.Bytes(14), "ether_type" / c.Int16ub)
+_COOKED_2 = c.Struct("ether_type" / c.Int16ub, "header" / c.Bytes(18))
+_IPV4_HEADER = c.Struct(
+    "head" / c.BitStruct("version" / c.Nibble, "words" / c.Nibble),
+    "service" / c.Int8ub,
+    "total_bytes" / c.Int16ub,
+    "identification" / c.Int16ub,
+    "fragment" / c.BitStruct("reserved" / c.Flag, "dont" / c.Flag, "more" / c.Flag, "offset" / c.BitsInteger(13)),
+    "hops" / c.Int8ub,
+    "protocol" / c.Int8ub,
+    "checksum" / c.Int16ub,
+    "source" / c.Bytes(4),
+    "destination" / c.Bytes(4),
+)
+_IPV6_HEADER = c.Struct(
+    "head" / c.Int32ub,
+    "payload_bytes" / c.Int16ub,
+    "protocol" / c.Int8ub,
+    "hops" / c.Int8ub,
+    "source" / c.Bytes(16),
+    "destination" / c.Bytes(16),
+)
+_EXTENSION_HEADER = c.Struct("protocol" / c.Int8ub, "words" / c.Int8ub)
+_TCP_HEADER = c.Struct(
+    "source_port" / c.Int16ub,
+    "destination_port" / c.Int16ub,
+    "seq" / c.Int32ub,
+    "ack" / c.Int32ub,
+    "offset" / c.BitStruct("words" / c.Nibble, "reserved" / c.Nibble),
+    "flags" / c.Int8ub,
+    "window" / c.Int16ub,
+    "checksum" / c.Int16ub,
+    "urgent" / c.Int16ub,
+)
+_TCP, _FRAGMENT_EXTENSION = 6, 44
+_EXTENSIONS = (0, 43, _FRAGMENT_EXTENSION, 60)
+
+
+class CaptureError(ValueError):
+    """A capture file that cannot be read: what is wrong, and at which offset of the file."""
+
+
+class Endpoint(NamedTuple):
+    """An address and port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Packet(NamedTuple):
+    """One record of the file: its number (from 1, as Wireshark counts), time, link-layer bytes and original length."""
+
+    number: int
+    time_ns: int
+    link_type: int
+    data: bytes
+    original_bytes: int
+
+
+class Segment(NamedTuple):
+    """One TCP segment. `cut_bytes` is how much of the payload the capture left out (its snaplen)."""
+
+    packet_number: int
+    time_ns: int
+    source: Endpoint
+    destination: Endpoint
+    seq: int
+    flags: int
+    payload: bytes
+    cut_bytes: int
+
+
+def read_packets(file: IO[bytes]) -> Iterator[Packet]:
+    """The packets of an open pcap file, one at a time.
+
+    CaptureError for a file that is no pcap and for a record that cannot be one; a file that ends inside its last
+    record (a capture that was killed) just ends.
+    """
+    magic = file.read(4)
+    if magic == _PCAPNG_MAGIC:
+        raise CaptureError("this is a pcapng file; editcap -F pcap turns it into one that can be read")
+    if magic not in _MAGICS:
+        raise CaptureError(f"not a pcap file: it starts with {magic.hex(' ') or 'nothing'}")
+    (file_header, record_header), fraction_ns = _MAGICS[magic]
+    try:
+        link_type = file_header.parse_stream(file).link & 0xFFFF
+    except c.StreamError:
+        raise CaptureError("the file ends inside its header") from None
+    offset = 4 + file_header.sizeof()
+    size = record_header.sizeof()
+    number = 0
+    while len(head := file.read(size)) == size:
+        number += 1
+        record = record_header.parse(head)
+        if record.captured_bytes > CAPTURED_BYTES_MAX:
+            raise CaptureError(f"packet {number} at offset {offset} says it holds {record.captured_bytes} bytes")
+        data = file.read(record.captured_bytes)
+        if len(data) < record.captured_bytes:
+            return
+        time_ns = record.seconds * 1_000_000_000 + record.fraction * fraction_ns
+        yield Packet(number, time_ns, link_type, data, record.original_bytes)
+        offset += size + len(data)
+
+
+def read_segments(path: str | PathLike[str], skipped: Counter[str] | None = None) -> Iterator[Segment]:
+    """The TCP segments of a capture file, in its order. `skipped` counts other packets by what they were."""
+    reasons: Counter[str] = Counter() if skipped is None else skipped
+    with open(path, "rb") as file:
+        for packet in read_packets(file):
+            try:
+                segment = _segment(packet)
+            except c.StreamError:
+                segment = "cut inside a header"
+            if isinstance(segment, str):
+                reasons[segment] += 1
+            else:
+                yield segment
+
+
+def _segment(packet: Packet) -> Segment | str:
+    """The packet's TCP segment, or what it is instead."""
+    network = _network(packet)
+    if isinstance(network, str):
+        return network
+    source, destination, data, payload_bytes = network
+    tcp = _TCP_HEADER.parse(data)
+    header_bytes = tcp.offset.words * 4
+    payload_bytes -= header_bytes
+    if header_bytes < _TCP_HEADER.sizeof() or payload_bytes < 0:
+        return "bad TCP header"
+    payload = data[header_bytes : header_bytes + payload_bytes]
+    return Segment(
+        packet.number,
+        packet.time_ns,
+        Endpoint(str(ip_address(source)), tcp.source_port),
+        Endpoint(str(ip_address(destination)), tcp.destination_port),
+        tcp.seq,
+        tcp.flags,
+        payload,
+        payload_bytes - len(payload),
+    )
+
+
+def _network(packet: Packet) -> tuple[bytes, bytes, bytes, int] | str:
+    """Source, destination, the captured bytes from the TCP header on, and how many there were originally."""
+    ip_type, start = _link(packet)
+    data = packet.data[start:]
+    original_bytes = packet.original_bytes - start
+    if ip_type == _IPV4:
+        return _ipv4(data, original_bytes)
+    if ip_type == _IPV6:
+        return _ipv6(data, original_bytes)
+    return f"link type {packet.link_type} is not known" if ip_type < 0 else f"not IP (ether type 0x{ip_type:04x})"
+
+
+def _link(packet: Packet) -> tuple[int, int]:
+    """The ether type of what the link layer carries (-1: not known), and where it starts."""
+    data = packet.data
+    match packet.link_type:
+        case 1:
+            ip_type, start = _ETHERNET.parse(data).ether_type, _ETHERNET.sizeof()
+        case 113:
+            ip_type, start = _COOKED.parse(data).ether_type, _COOKED.sizeof()
+        case 276:
+            ip_type, start = _COOKED_2.parse(data).ether_type, _COOKED_2.sizeof()
+        case 0 | 108:
+            # The address family, in the capturing machine's byte order: 2 is IPv4, every system has its own IPv6.
+            return (_IPV4 if 2 in (data[0], data[3]) else _IPV6) if len(data) >= 4 else -1, 4
+        case 12 | 14 | 101:
+            return (_IPV6 if data[:1] >= b"\x60" else _IPV4), 0
+        case _:
+            return -1, 0
+    while ip_type in _VLAN_TYPES:
+        ip_type = _VLAN.parse(data[start:]).ether_type
+        start += _VLAN.sizeof()
+    return ip_type, start
+
+
+def _ipv4(data: bytes, original_bytes: int) -> tuple[bytes, bytes, bytes, int] | str:
+    ip = _IPV4_HEADER.parse(data)
+    if ip.protocol != _TCP:
+        return "not TCP"
+    if ip.fragment.more or ip.fragment.offset:
+        return "IP fragment"
+    header_bytes = ip.head.words * 4
+    # Length 0: the network card cuts the packet up later (TSO). Otherwise what follows is Ethernet padding.
+    total_bytes = ip.total_bytes or original_bytes
+    if header_bytes < _IPV4_HEADER.sizeof() or total_bytes < header_bytes:
+        return "bad IP header"
+    return ip.source, ip.destination, data[header_bytes:total_bytes], total_bytes - header_bytes
+
+
+def _ipv6(data: bytes, original_bytes: int) -> tuple[bytes, bytes, bytes, int] | str:
+    ip = _IPV6_HEADER.parse(data)
+    start = _IPV6_HEADER.sizeof()
+    end = start + ip.payload_bytes if ip.payload_bytes else original_bytes
+    protocol = ip.protocol
+    while protocol in _EXTENSIONS:
+        if protocol == _FRAGMENT_EXTENSION:
+            return "IP fragment"
+        extension = _EXTENSION_HEADER.parse(data[start:])
+        protocol = extension.protocol
+        start += 8 * (extension.words + 1)
+    if protocol != _TCP:
+        return "not TCP"
+    return ip.source, ip.destination, data[start:end], end - start

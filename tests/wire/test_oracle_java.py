@@ -1,0 +1,110 @@
+"""Kafka's own generated classes say what the bytes and the JSON of a message are."""
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+from mockraft.wire import schema_reading
+from mockraft.wire.errors import WireError
+from mockraft.wire.json_form import from_json, to_json
+from mockraft.wire.schema_files import schema
+
+UNKNOWN_TAGS = schema_reading.UNKNOWN_TAGS
+# Above every tag that a 4.3.1 schema knows; the second is the highest that Kafka writes again.
+STRANGE_TAGS = ((9000, b"\x01\x02\x03"), (2**31 - 2, bytes(200)))
+
+
+def test_there_are_662_messages_and_versions(pairs: Any) -> None:
+    assert len(pairs) == 662
+    assert len({name for name, _ in pairs}) == 216
+
+
+def test_kafka_takes_every_random_body(kafka_bodies: Any, pairs: Any) -> None:
+    assert [(b.name, b.version, b.answer.error) for b in kafka_bodies if b.answer.error] == []
+    assert {(b.name, b.version) for b in kafka_bodies} == set(pairs)
+
+
+def test_reads_kafkas_bytes_and_writes_them_again(kafka_bodies: Any, class_of: Any) -> None:
+    for body in kafka_bodies:
+        message = class_of(body.name).read(body.answer.data, body.version)
+        assert message.write(body.version) == body.answer.data, (body.name, body.version)
+
+
+def test_json_is_kafkas_json(kafka_bodies: Any, class_of: Any, records_emptied: Any) -> None:
+    for body in kafka_bodies:
+        message = class_of(body.name).read(body.answer.data, body.version)
+        assert records_emptied(to_json(message, body.version)) == body.answer.tree, (body.name, body.version)
+
+
+def test_json_given_to_kafka_gives_the_same_bytes_here(kafka_bodies: Any, class_of: Any) -> None:
+    for body in kafka_bodies:
+        message = from_json(class_of(body.name), body.given, body.version)
+        assert message.write(body.version) == body.answer.data, (body.name, body.version)
+
+
+def test_construct_reads_the_same_and_writes_the_same(kafka_bodies: Any, class_of: Any, raw_tree: Any) -> None:
+    for body in kafka_bodies:
+        tree = schema_reading.read(body.name, body.version, body.answer.data)
+        message = class_of(body.name).read(body.answer.data, body.version)
+        assert raw_tree(message, body.version) == tree, (body.name, body.version)
+        assert schema_reading.write(body.name, body.version, tree) == body.answer.data, (body.name, body.version)
+
+
+def test_unknown_tagged_fields_survive_as_they_do_in_kafka(
+    kafka_bodies: Any, class_of: Any, kafka_answers: Any
+) -> None:
+    flexible = [b for b in kafka_bodies if schema(b.name).flexible.covers(b.version)]
+    chosen = [b for index, b in enumerate(flexible) if index % 5 in (1, 3)]
+    questions = []
+    for body in chosen:
+        tree = schema_reading.read(body.name, body.version, body.answer.data)
+        strange = schema_reading.write(body.name, body.version, with_strange_tags(body.name, body.version, tree))
+        questions.append((body.name, body.version, strange))
+    answers = kafka_answers([("bytes", name, version, data.hex()) for name, version, data in questions])
+    for (name, version, data), answer in zip(questions, answers, strict=True):
+        message = class_of(name).read(data, version)
+        assert answer.error == ""
+        assert message.write(version) == answer.data == data, (name, version)
+        again = from_json(class_of(name), to_json(message, version), version)
+        assert again.write(version) == data, (name, version)
+
+
+def test_a_field_of_another_version_is_dropped_or_refused_as_in_kafka(
+    pairs: Any, class_of: Any, make_foreign_body: Any, kafka_answers: Any
+) -> None:
+    chance = Random(99)
+    bodies = [(n, v, tree) for n, v in pairs for _ in range(4) if (tree := make_foreign_body(n, v, chance)) is not None]
+    answers = kafka_answers([("json", name, version, json.dumps(tree)) for name, version, tree in bodies])
+    refusals = 0
+    for (name, version, tree), answer in zip(bodies, answers, strict=True):
+        message = from_json(class_of(name), tree, version)
+        if "UnsupportedVersionException" in answer.error:
+            refusals += 1
+            with pytest.raises(WireError):
+                message.write(version)
+            with pytest.raises(WireError):
+                to_json(message, version)
+        else:
+            assert answer.error == "", (name, version)
+            assert message.write(version) == answer.data, (name, version)
+    assert refusals > 100
+    assert len(bodies) - refusals > 100
+
+
+def with_strange_tags(name: str, version: int, tree: dict[str, Any]) -> dict[str, Any]:
+    """The tree with unknown tagged fields in the message and in every struct inside."""
+
+    def inside(spec: Any, tree: dict[str, Any]) -> dict[str, Any]:
+        strange = dict(tree)
+        for field in spec.fields:
+            value = strange.get(field.json_name)
+            if field.struct is None or value is None:
+                continue
+            if field.is_array:
+                strange[field.json_name] = [inside(field.struct, element) for element in value]
+            else:
+                strange[field.json_name] = inside(field.struct, value)
+        return strange | {UNKNOWN_TAGS: list(STRANGE_TAGS)}
+
+    return inside(schema(name).root, tree)
