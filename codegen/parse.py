@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 from mockraft.codegen.names import snake
@@ -35,6 +36,11 @@ def parse(text: str, source: str) -> MessageSpec:
     """Read one schema file; `source` is its name in errors and in the generated file. SpecError names file and field."""
     tree = _tree(text, source)
     return _FileParser(source, hashlib.sha256(text.encode()).hexdigest()).message(tree)
+
+
+def load_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a schema file, without its `//` lines."""
+    return _tree(path.read_text(encoding="utf-8"), path.name)
 
 
 def _tree(text: str, source: str) -> dict[str, Any]:

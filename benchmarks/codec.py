@@ -1,0 +1,196 @@
+"""Decode and encode times of mockraft's codec beside kio's and kafka-python's, and what importing it costs.
+
+All contenders run in this process, taking turns, on the same bytes; the least of all rounds counts. Every peer must
+write exactly our bytes before it is timed.
+
+    python benchmarks/codec.py [--quick] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import subprocess
+import sys
+import timeit
+from collections.abc import Callable
+from math import exp, log
+from typing import Any
+
+from codec_bodies import Body, bodies
+
+Timings = dict[str, dict[str, dict[str, float]]]
+"""Nanoseconds by direction, message and contender."""
+
+GATES = {
+    ("decode", "kio"): 0.75,
+    ("decode", "kafka-python"): 2.7,
+    ("encode", "kio"): 12.0,
+    ("encode", "kafka-python"): 8.0,
+}
+"""The geometric means that the codec promises: a peer's time over ours."""
+
+IMPORT_GATES_MS = {"package + one message": 2.0, "all messages": 40.0}
+
+IMPORTS = {
+    "package + one message": "import mockraft.wire.messages.broker_heartbeat_request",
+    "all messages": (
+        "from mockraft.wire import messages, records\n"
+        "for name in messages.NAMES: messages.by_name(name)\n"
+        "for name in records.NAMES: records.by_name(name)"
+    ),
+}
+
+Contender = tuple[str, str, dict[str, Any]]
+"""A name, a statement to time and its names."""
+
+
+def decoders_and_encoders(body: Body) -> tuple[list[Contender], list[Contender]]:
+    """What can decode and encode a body: ours first."""
+    data = body.message.write(body.version)
+    cls = type(body.message)
+    message = cls.read(data, body.version)
+    assert message.write(body.version) == data
+    decoders: list[Contender] = [("mockraft", f"read(data, {body.version})", {"read": cls.read, "data": data})]
+    encoders: list[Contender] = [("mockraft", f"message.write({body.version})", {"message": message})]
+    for name, peer in (("kio", _kio), ("kafka-python", _kafka_python)):
+        found = peer(body, data)
+        if found is not None:
+            decoders.append((name, *found[0]))
+            encoders.append((name, *found[1]))
+    return decoders, encoders
+
+
+def _kio(body: Body, data: bytes) -> tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]] | None:
+    from kio.index import load_payload_module
+    from kio.serial import entity_reader, entity_writer
+    from kio.static.constants import EntityType
+
+    cls = type(body.message)
+    if cls.__module__.startswith("mockraft.wire.records"):
+        return None
+    kind = EntityType.request if cls.__name__.endswith("Request") else EntityType.response
+    entity = getattr(load_payload_module(cls.api_key, body.version, kind), cls.__name__)
+    read, write = entity_reader(entity), entity_writer(entity)
+    message = read(data, 0)[0]
+    buffer = io.BytesIO()
+    write(buffer, message)
+    assert buffer.getvalue() == data, f"kio writes other bytes for {body.name}"
+    names = {"read": read, "write": write, "data": data, "message": message, "BytesIO": io.BytesIO}
+    return ("read(data, 0)", names), ("b = BytesIO(); write(b, message); b.getvalue()", names)
+
+
+def _kafka_python(body: Body, data: bytes) -> tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]] | None:
+    from kafka.protocol.admin import CreateTopicsRequest
+    from kafka.protocol.consumer import FetchRequest, FetchResponse
+    from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
+
+    classes = (CreateTopicsRequest, FetchRequest, FetchResponse, ApiVersionsResponse, MetadataResponse)
+    by_name = {cls.__name__: cls for cls in classes}
+    cls = by_name.get(type(body.message).__name__)
+    if cls is None:
+        return None
+    message = cls.decode(data, version=body.version)
+    message._header = None  # decode leaves it unset, encode asks for it
+    assert message.encode(version=body.version) == data, f"kafka-python writes other bytes for {body.name}"
+    names = {"decode": cls.decode, "data": data, "message": message}
+    return (f"decode(data, version={body.version})", names), (f"message.encode(version={body.version})", names)
+
+
+def measure(rounds: int, round_ms: float, progress: Callable[[str], object] = lambda name: None) -> Timings:
+    """Time every contender on every body, interleaved."""
+    timings: Timings = {"decode": {}, "encode": {}}
+    for body in bodies():
+        progress(body.name)
+        for direction, contenders in zip(("decode", "encode"), decoders_and_encoders(body), strict=True):
+            timings[direction][body.name] = _least(contenders, rounds, round_ms)
+    return timings
+
+
+def _least(contenders: list[Contender], rounds: int, round_ms: float) -> dict[str, float]:
+    timers = []
+    for name, statement, names in contenders:
+        timer = timeit.Timer(statement, "import gc; gc.enable()", globals=names)
+        once = min(timer.timeit(3) for _ in range(3)) / 3
+        timers.append((name, timer, max(1, int(round_ms / 1000 / once))))
+    least = dict.fromkeys((name for name, _, _ in timers), float("inf"))
+    for _ in range(rounds):
+        for name, timer, times in timers:
+            least[name] = min(least[name], timer.timeit(times) / times * 1e9)
+    return least
+
+
+def import_times_ms(processes: int) -> dict[str, float]:
+    """The least time that an import takes inside a fresh process, after the interpreter's own start."""
+    times = {}
+    for name, code in IMPORTS.items():
+        program = f"import time\nt = time.perf_counter()\n{code}\nprint((time.perf_counter() - t) * 1000)"
+        runs = [subprocess.run([sys.executable, "-c", program], capture_output=True, check=True) for _ in range(processes)]
+        times[name] = min(float(run.stdout) for run in runs)
+    return times
+
+
+def geometric_means(timings: Timings) -> dict[str, dict[str, float]]:
+    """By direction and peer: the geometric mean of its time over ours."""
+    means: dict[str, dict[str, float]] = {}
+    for direction, by_message in timings.items():
+        ratios: dict[str, list[float]] = {}
+        for row in by_message.values():
+            for name, time in row.items():
+                ratios.setdefault(name, []).append(time / row["mockraft"])
+        means[direction] = {n: exp(sum(map(log, r)) / len(r)) for n, r in ratios.items() if n != "mockraft"}
+    return means
+
+
+def table(timings: Timings, imports: dict[str, float]) -> str:
+    """Everything as Markdown."""
+    sizes = {body.name: len(body.message.write(body.version)) for body in bodies()}
+    peers = ("kio", "kafka-python")
+    lines = []
+    for direction, by_message in timings.items():
+        lines += [f"\n### {direction.capitalize()}: ns a message, and the peer's time over ours\n"]
+        lines += ["| message | bytes | mockraft | MB/s | kio | × | kafka-python | × |", "|---|--:|--:|--:|--:|--:|--:|--:|"]
+        for name, row in by_message.items():
+            cells = [name, str(sizes[name]), f"{row['mockraft']:,.0f}", f"{sizes[name] / row['mockraft'] * 1000:,.0f}"]
+            for peer in peers:
+                cells += [f"{row[peer]:,.0f}", f"{row[peer] / row['mockraft']:.2f}"] if peer in row else ["", ""]
+            lines.append(f"| {' | '.join(cells)} |")
+        means = geometric_means(timings)[direction]
+        lines.append(f"| **geometric mean** | | | | | **{means['kio']:.2f}** | | **{means['kafka-python']:.2f}** |")
+    lines += ["\n### Import, ms in a fresh process\n", "| what | ms | gate |", "|---|--:|--:|"]
+    lines += [f"| {name} | {time:.1f} | {IMPORT_GATES_MS[name]:.0f} |" for name, time in imports.items()]
+    return "\n".join(lines)
+
+
+def missed_gates(timings: Timings, imports: dict[str, float]) -> list[str]:
+    """The promises that this run did not keep."""
+    means = geometric_means(timings)
+    missed = [
+        f"{direction} vs {peer}: {means[direction][peer]:.2f}x, want {gate}x"
+        for (direction, peer), gate in GATES.items()
+        if means[direction][peer] < gate
+    ]
+    return missed + [f"import of {n}: {t:.1f} ms, want {IMPORT_GATES_MS[n]}" for n, t in imports.items() if t > IMPORT_GATES_MS[n]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few short rounds: a few seconds, noisy")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument("--gates", action="store_true", help="exit 1 when a promised ratio or import time is missed")
+    options = parser.parse_args()
+    timings = measure(3 if options.quick else 15, 1 if options.quick else 4)
+    imports = import_times_ms(4 if options.quick else 12)
+    if options.json:
+        print(json.dumps({"ns": timings, "geometric_means": geometric_means(timings), "import_ms": imports}, indent=2))
+    else:
+        print(table(timings, imports))
+    missed = missed_gates(timings, imports)
+    for line in missed:
+        print(f"missed: {line}", file=sys.stderr)
+    return 1 if options.gates and missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
