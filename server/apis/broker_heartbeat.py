@@ -1,0 +1,29 @@
+"""BrokerHeartbeat (63), versions 0-2: a broker says that it lives, what it wants, and how its directories are.
+
+KIP-631, KIP-858 (offline directories, version 1), KIP-1066 (cordoned directories, version 2).
+Not done: a heartbeat never waits in a queue, so REQUEST_TIMED_OUT is never answered.
+"""
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.heartbeat import receive_heartbeat
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+
+
+def handle(request: BrokerHeartbeatRequest, ctx: RequestContext, controller: Controller) -> BrokerHeartbeatResponse:
+    """The broker's state from now on. ApiError STALE_BROKER_EPOCH."""
+    reply = receive_heartbeat(controller, request, ctx.now_ms)
+    return BrokerHeartbeatResponse(
+        is_caught_up=reply.is_caught_up,
+        is_fenced=reply.state.is_fenced,
+        should_shut_down=reply.state.should_shut_down,
+    )
+
+
+def error(request: BrokerHeartbeatRequest, error_code: int, message: str | None) -> BrokerHeartbeatResponse:
+    """Only the code; the broker counts as fenced."""
+    return BrokerHeartbeatResponse(error_code=error_code)
+
+
+API = Api(BrokerHeartbeatRequest, BrokerHeartbeatResponse, handle, 0, 2, error)

@@ -1,0 +1,25 @@
+"""ControllerRegistration (70), version 0: a controller tells its endpoints and features (KIP-919)."""
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.registration import register_controller
+from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
+from mockraft.wire.messages.controller_registration_response import ControllerRegistrationResponse
+
+
+def handle(
+    request: ControllerRegistrationRequest, ctx: RequestContext, controller: Controller
+) -> ControllerRegistrationResponse:
+    """Nothing but success. ApiError UNSUPPORTED_VERSION below 3.7-IV0."""
+    controller.commit(register_controller(controller, request), ctx.now_ms)
+    return ControllerRegistrationResponse(error_message=None)
+
+
+def error(
+    request: ControllerRegistrationRequest, error_code: int, message: str | None
+) -> ControllerRegistrationResponse:
+    """Code and message."""
+    return ControllerRegistrationResponse(error_code=error_code, error_message=message)
+
+
+API = Api(ControllerRegistrationRequest, ControllerRegistrationResponse, handle, 0, 0, error)

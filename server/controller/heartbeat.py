@@ -1,0 +1,84 @@
+"""What one heartbeat does (ReplicationControlManager.processBrokerHeartbeat; KIP-631, KIP-858, KIP-1066).
+
+Three moments: the contact counts before anything else, the records are generated from what is known, and after they
+are written the end of a controlled shutdown's records is remembered. `receive_heartbeat` keeps them in order.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from mockraft.server.controller import fencing
+from mockraft.server.controller.broker_state import BrokerState, next_state
+from mockraft.server.controller.log_dirs import directories_cordoned, directories_offline
+from mockraft.server.controller.result import ControllerResult
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.metadata_log_frame import RecordAt
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.controller import Controller
+
+
+class HeartbeatReply(NamedTuple):
+    """The broker's state from now on, and whether it has read its own registration."""
+
+    state: BrokerState
+    is_caught_up: bool
+
+
+def receive_heartbeat(controller: "Controller", request: BrokerHeartbeatRequest, now_ms: int) -> HeartbeatReply:
+    """Take in one heartbeat. ApiError STALE_BROKER_EPOCH for a broker or an epoch that is not registered."""
+    controller.sessions.touch(request.broker_id, request.broker_epoch, now_ms)
+    reply = controller.commit(heartbeat(controller, request), now_ms)
+    if reply.state is BrokerState.CONTROLLED_SHUTDOWN:
+        controller.heartbeats.enter_controlled_shutdown(request.broker_id, controller.log.end_offset - 1)
+    return reply
+
+
+def heartbeat(controller: "Controller", request: BrokerHeartbeatRequest) -> ControllerResult[HeartbeatReply]:
+    """The records and the answer: state changes first, then failed directories, then cordoned ones."""
+    broker_id = request.broker_id
+    controller.check_broker_epoch(broker_id, request.broker_epoch)
+    registration = controller.image.cluster.brokers[broker_id]
+    heartbeats = controller.heartbeats
+    current = heartbeats.brokers[broker_id].current
+    is_caught_up = request.current_metadata_offset >= registration.registration_offset
+    state = next_state(
+        current,
+        want_fence=request.want_fence,
+        want_shut_down=request.want_shut_down,
+        is_caught_up=is_caught_up,
+        leads_any=controller.image.topics.index.leads_any(broker_id),
+        others_passed_shutdown=current is BrokerState.CONTROLLED_SHUTDOWN
+        and heartbeats.others_passed_shutdown(broker_id),
+    )
+    records = [] if state is current else _state_records(controller, broker_id, state)
+    heartbeats.touch(broker_id, state.is_fenced, request.current_metadata_offset)
+    supports = controller.image.version.supports
+    if request.offline_log_dirs and "directory_assignment" in supports:
+        records += directories_offline(controller, broker_id, request.offline_log_dirs)
+    if request.cordoned_log_dirs is not None and "cordoned_log_dirs" in supports:
+        records += directories_cordoned(registration, request.cordoned_log_dirs)
+    reason = f"broker {broker_id}: {current.value} to {state.value}" if records else ""
+    return ControllerResult(records, HeartbeatReply(state, is_caught_up), reason, atomic=False)
+
+
+def fence_one_stale_broker(controller: "Controller", now_ms: int) -> ControllerResult[bool]:
+    """Fence the broker whose session is over the longest; answers whether there was one (maybeFenceOneStaleBroker).
+
+    One at a time, so that the next one sees what came of the last. A session of an old epoch is just forgotten.
+    """
+    session = controller.sessions.pop_expired(now_ms)
+    if session is None:
+        return ControllerResult([], False)
+    registration = controller.image.cluster.brokers.get(session.broker_id)
+    if registration is None or registration.broker_epoch != session.broker_epoch:
+        return ControllerResult([], True)
+    records = fencing.fence(controller, session.broker_id)
+    return ControllerResult(records, True, f"broker {session.broker_id}: session timed out", atomic=False)
+
+
+def _state_records(controller: "Controller", broker_id: int, state: BrokerState) -> list[RecordAt]:
+    if state.is_fenced:
+        return fencing.fence(controller, broker_id)
+    if state is BrokerState.UNFENCED:
+        return fencing.unfence(controller, broker_id)
+    return fencing.enter_controlled_shutdown(controller, broker_id)

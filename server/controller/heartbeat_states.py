@@ -1,0 +1,109 @@
+"""What the controller remembers of heartbeats beside the log (Kafka's BrokerHeartbeatManager)."""
+
+import heapq
+from dataclasses import dataclass
+
+from mockraft.server.controller.broker_state import BrokerState
+
+_NO_OFFSET = -1
+_STALE_ENTRIES_MAX = 64
+
+
+@dataclass(slots=True)
+class HeartbeatState:
+    """One broker: the offset it last told, and where its controlled shutdown is in the log (-1: it is not in one)."""
+
+    fenced: bool
+    metadata_offset: int = _NO_OFFSET
+    shutdown_offset: int = _NO_OFFSET
+
+    @property
+    def is_shutting_down(self) -> bool:
+        """Whether the broker is in controlled shutdown."""
+        return self.shutdown_offset >= 0
+
+    @property
+    def is_active(self) -> bool:
+        """Whether others' controlled shutdowns wait for it."""
+        return not self.fenced and not self.is_shutting_down
+
+    @property
+    def current(self) -> BrokerState:
+        """State before the next heartbeat."""
+        if self.is_shutting_down:
+            return BrokerState.CONTROLLED_SHUTDOWN
+        return BrokerState.FENCED if self.fenced else BrokerState.UNFENCED
+
+
+class HeartbeatStates:
+    """All registered brokers' heartbeat states, and the lowest offset among the active ones."""
+
+    def __init__(self) -> None:
+        self.brokers: dict[int, HeartbeatState] = {}
+        self._active_offsets = _OffsetTally()
+
+    def register(self, broker_id: int, fenced: bool) -> None:
+        """A record of the broker's registration took effect.
+
+        Unless it flipped the fencing, the broker's offset is forgotten until its next heartbeat: so in Kafka.
+        """
+        state = self.brokers.setdefault(broker_id, HeartbeatState(fenced))
+        self.touch(broker_id, fenced, state.metadata_offset if state.fenced != fenced else _NO_OFFSET)
+
+    def touch(self, broker_id: int, fenced: bool, metadata_offset: int) -> None:
+        """A heartbeat with this offset came; the broker is now fenced or not. Fencing ends a controlled shutdown."""
+        state = self.brokers[broker_id]
+        if state.is_active:
+            self._active_offsets.discard(state.metadata_offset)
+        state.fenced = fenced
+        state.metadata_offset = metadata_offset
+        if fenced:
+            state.shutdown_offset = _NO_OFFSET
+        elif state.is_active:
+            self._active_offsets.add(metadata_offset)
+
+    def remove(self, broker_id: int) -> None:
+        """The broker is unregistered, or another incarnation of it takes over."""
+        state = self.brokers.pop(broker_id, None)
+        if state is not None and state.is_active:
+            self._active_offsets.discard(state.metadata_offset)
+
+    def enter_controlled_shutdown(self, broker_id: int, offset: int) -> None:
+        """The broker's leaderships are moved away by records up to `offset`; a second call changes nothing."""
+        state = self.brokers[broker_id]
+        if state.is_active:
+            self._active_offsets.discard(state.metadata_offset)
+            state.shutdown_offset = offset
+
+    def others_passed_shutdown(self, broker_id: int) -> bool:
+        """Whether every active broker has read the records of this broker's controlled shutdown."""
+        lowest_offset = self._active_offsets.lowest()
+        return lowest_offset is None or self.brokers[broker_id].shutdown_offset <= lowest_offset
+
+
+class _OffsetTally:
+    """A multiset of offsets that knows its lowest: O(log n) to change, without a scan over brokers."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+        self._heap: list[int] = []
+
+    def add(self, offset: int) -> None:
+        count = self._counts.get(offset, 0)
+        self._counts[offset] = count + 1
+        if count == 0:
+            heapq.heappush(self._heap, offset)
+            if len(self._heap) > 2 * len(self._counts) + _STALE_ENTRIES_MAX:
+                self._heap = sorted(self._counts)
+
+    def discard(self, offset: int) -> None:
+        count = self._counts[offset] - 1
+        if count:
+            self._counts[offset] = count
+        else:
+            del self._counts[offset]
+
+    def lowest(self) -> int | None:
+        while self._heap and self._heap[0] not in self._counts:
+            heapq.heappop(self._heap)
+        return self._heap[0] if self._heap else None

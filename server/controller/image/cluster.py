@@ -1,0 +1,237 @@
+"""Registered brokers and controllers, as the records left them (Kafka's ClusterControlManager, BrokerRegistration)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from mockraft.server.controller.features import MetadataVersion
+from mockraft.server.controller.image import directory_ids
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
+from mockraft.wire.records.register_broker_record import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
+from mockraft.wire.records.register_controller_record import (
+    ControllerEndpoint,
+    ControllerFeature,
+    RegisterControllerRecord,
+)
+from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
+from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
+
+NO_CHANGE = 0
+FENCE = 1
+UNFENCE = -1
+IN_CONTROLLED_SHUTDOWN = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One listener of a node; `security_protocol` is Kafka's number (0 is PLAINTEXT)."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRange:
+    """The levels of one feature that a node supports, both ends included."""
+
+    min_version: int
+    max_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistration:
+    """One broker. Directories are 16-byte ids, `log_dirs` in Java's order; `cordoned_log_dirs` None is not known.
+
+    `registration_offset` is that of the RegisterBrokerRecord (of the snapshot, when it came from one).
+    """
+
+    broker_id: int
+    broker_epoch: int
+    incarnation_id: bytes
+    endpoints: tuple[Endpoint, ...]
+    features: dict[str, VersionRange]
+    rack: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    is_migrating_zk_broker: bool = False
+    log_dirs: tuple[bytes, ...] = ()
+    cordoned_log_dirs: tuple[bytes, ...] | None = None
+    registration_offset: int = field(default=-1, compare=False)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it may lead: neither fenced nor on its way down."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+    @property
+    def has_uncordoned_log_dirs(self) -> bool:
+        """Whether a new replica may be placed on it (KIP-1066)."""
+        return (
+            not self.log_dirs or self.cordoned_log_dirs is None or not set(self.log_dirs) <= {*self.cordoned_log_dirs}
+        )
+
+    def has_online_dir(self, directory_id: bytes) -> bool:
+        """Whether a replica assigned to this directory is online."""
+        return directory_ids.is_online(directory_id, self.log_dirs)
+
+    def to_record(self, version: MetadataVersion) -> RecordAt:
+        """The RegisterBrokerRecord that makes this registration again, as far as the version can say it."""
+        cordoned = self.cordoned_log_dirs if "cordoned_log_dirs" in version.supports else None
+        record = RegisterBrokerRecord(
+            broker_id=self.broker_id,
+            is_migrating_zk_broker=self.is_migrating_zk_broker and "migration" in version.supports,
+            incarnation_id=self.incarnation_id,
+            broker_epoch=self.broker_epoch,
+            end_points=[
+                BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
+                for e in self.endpoints
+            ],
+            features=[
+                BrokerFeature(name=name, min_supported_version=r.min_version, max_supported_version=r.max_version)
+                for name, r in self.features.items()
+            ],
+            rack=self.rack,
+            fenced=self.fenced,
+            in_controlled_shutdown=self.in_controlled_shutdown,
+            log_dirs=list(self.log_dirs) if "directory_assignment" in version.supports else [],
+            cordoned_log_dirs=None if cordoned is None else list(cordoned),
+        )
+        return RecordAt(record, version.record_versions["RegisterBrokerRecord"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerRegistration:
+    """One controller that told its endpoints and features (KIP-919)."""
+
+    controller_id: int
+    incarnation_id: bytes
+    zk_migration_ready: bool
+    endpoints: tuple[Endpoint, ...]
+    features: dict[str, VersionRange]
+
+    def to_record(self) -> RecordAt:
+        """The RegisterControllerRecord that makes this registration again."""
+        record = RegisterControllerRecord(
+            controller_id=self.controller_id,
+            incarnation_id=self.incarnation_id,
+            zk_migration_ready=self.zk_migration_ready,
+            end_points=[
+                ControllerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
+                for e in self.endpoints
+            ],
+            features=[
+                ControllerFeature(name=name, min_supported_version=r.min_version, max_supported_version=r.max_version)
+                for name, r in self.features.items()
+            ],
+        )
+        return RecordAt(record, 0)
+
+
+@dataclass(slots=True)
+class ClusterImage:
+    """All registrations. `broker_by_directory` is an index over the brokers' online directories."""
+
+    brokers: dict[int, BrokerRegistration] = field(default_factory=dict)
+    controllers: dict[int, ControllerRegistration] = field(default_factory=dict)
+    broker_by_directory: dict[bytes, int] = field(default_factory=dict)
+
+    def default_dir(self, broker_id: int) -> bytes:
+        """Directory of a new replica on this broker (ClusterControlManager.defaultDir).
+
+        Its only one; UNASSIGNED when it has several or is not registered; MIGRATING when it never told any.
+        """
+        registration = self.brokers.get(broker_id)
+        if registration is None:
+            return directory_ids.UNASSIGNED
+        if not registration.log_dirs:
+            return directory_ids.MIGRATING
+        return registration.log_dirs[0] if len(registration.log_dirs) == 1 else directory_ids.UNASSIGNED
+
+    def apply_register_broker(self, record: RegisterBrokerRecord, offset: int) -> None:
+        """A new registration, or an old one told anew."""
+        self._put(
+            BrokerRegistration(
+                broker_id=record.broker_id,
+                broker_epoch=record.broker_epoch,
+                incarnation_id=record.incarnation_id,
+                endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
+                features={
+                    f.name: VersionRange(f.min_supported_version, f.max_supported_version) for f in record.features
+                },
+                rack=record.rack,
+                fenced=record.fenced,
+                in_controlled_shutdown=record.in_controlled_shutdown,
+                is_migrating_zk_broker=record.is_migrating_zk_broker,
+                log_dirs=directory_ids.in_java_order(record.log_dirs),
+                cordoned_log_dirs=None if record.cordoned_log_dirs is None else tuple(record.cordoned_log_dirs),
+                registration_offset=offset,
+            )
+        )
+
+    def apply_unregister_broker(self, record: UnregisterBrokerRecord, offset: int) -> None:
+        """The broker is gone, its directories are free."""
+        self._drop_directories(self._registered(record.broker_id, record.broker_epoch))
+        del self.brokers[record.broker_id]
+
+    def apply_registration_change(self, record: BrokerRegistrationChangeRecord, offset: int) -> None:
+        """Some of a registration changed. No log dirs is no change, cordoned None is no change."""
+        registration = self._registered(record.broker_id, record.broker_epoch)
+        cordoned = record.cordoned_log_dirs
+        self._put(
+            replace(
+                registration,
+                fenced=registration.fenced if record.fenced == NO_CHANGE else record.fenced == FENCE,
+                in_controlled_shutdown=registration.in_controlled_shutdown
+                if record.in_controlled_shutdown == NO_CHANGE
+                else record.in_controlled_shutdown == IN_CONTROLLED_SHUTDOWN,
+                log_dirs=directory_ids.in_java_order(record.log_dirs) if record.log_dirs else registration.log_dirs,
+                cordoned_log_dirs=registration.cordoned_log_dirs if cordoned is None else tuple(cordoned),
+            )
+        )
+
+    def apply_fence(self, record: FenceBrokerRecord, offset: int) -> None:
+        """Fenced, in the words of an old log."""
+        self._put(replace(self._registered(record.id, record.epoch), fenced=True))
+
+    def apply_unfence(self, record: UnfenceBrokerRecord, offset: int) -> None:
+        """Unfenced, in the words of an old log."""
+        self._put(replace(self._registered(record.id, record.epoch), fenced=False))
+
+    def apply_register_controller(self, record: RegisterControllerRecord, offset: int) -> None:
+        """A controller told its endpoints and features."""
+        self.controllers[record.controller_id] = ControllerRegistration(
+            controller_id=record.controller_id,
+            incarnation_id=record.incarnation_id,
+            zk_migration_ready=record.zk_migration_ready,
+            endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
+            features={f.name: VersionRange(f.min_supported_version, f.max_supported_version) for f in record.features},
+        )
+
+    def to_records(self, version: MetadataVersion) -> Iterator[RecordAt]:
+        """The registrations as records, brokers first (ClusterImage.write)."""
+        for broker in self.brokers.values():
+            yield broker.to_record(version)
+        if "controller_registration" in version.supports:
+            for controller in self.controllers.values():
+                yield controller.to_record()
+
+    def _registered(self, broker_id: int, broker_epoch: int) -> BrokerRegistration:
+        registration = self.brokers.get(broker_id)
+        assert registration is not None, f"broker {broker_id} is not registered"
+        assert registration.broker_epoch == broker_epoch, f"broker {broker_id} is registered at another epoch"
+        return registration
+
+    def _put(self, registration: BrokerRegistration) -> None:
+        previous = self.brokers.get(registration.broker_id)
+        if previous is not None:
+            self._drop_directories(previous)
+        self.brokers[registration.broker_id] = registration
+        for directory_id in registration.log_dirs:
+            self.broker_by_directory[directory_id] = registration.broker_id
+
+    def _drop_directories(self, registration: BrokerRegistration) -> None:
+        for directory_id in registration.log_dirs:
+            self.broker_by_directory.pop(directory_id, None)

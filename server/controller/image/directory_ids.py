@@ -1,0 +1,45 @@
+"""Log directory ids with a meaning of their own, and their order (Kafka's DirectoryId, Uuid.compareTo)."""
+
+import base64
+from collections.abc import Sequence
+from typing import Final
+
+MIGRATING: Final = bytes(16)
+"""Replica of a broker that did not tell its directories yet."""
+
+UNASSIGNED: Final = bytes(15) + b"\x01"
+"""Replica whose broker will choose the directory."""
+
+LOST: Final = bytes(15) + b"\x02"
+"""Replica whose directory is offline and not known."""
+
+_RESERVED_IDS = 100
+_SIGN = 0x80
+
+
+def is_reserved(directory_id: bytes) -> bool:
+    """Whether Kafka keeps this id: the first half zero and the second, signed as in Java, below 100."""
+    return directory_id[:8] == MIGRATING[:8] and int.from_bytes(directory_id[8:], signed=True) < _RESERVED_IDS
+
+
+def is_online(directory_id: bytes, log_dirs: Sequence[bytes]) -> bool:
+    """Whether a replica in this directory is served by a broker with these online directories."""
+    if directory_id in (UNASSIGNED, MIGRATING):
+        return True
+    if directory_id == LOST:
+        return False
+    return not log_dirs or directory_id in log_dirs
+
+
+def text(directory_id: bytes) -> str:
+    """The id as Kafka writes uuids: 22 characters of base64url."""
+    return base64.urlsafe_b64encode(directory_id).decode().rstrip("=")
+
+
+def in_java_order(directory_ids: Sequence[bytes]) -> tuple[bytes, ...]:
+    """The ids as Uuid.compareTo orders them: two signed 64-bit halves, so those with the top bit set come first."""
+    return tuple(sorted(directory_ids, key=_java_order))
+
+
+def _java_order(directory_id: bytes) -> bytes:
+    return bytes([directory_id[0] ^ _SIGN]) + directory_id[1:8] + bytes([directory_id[8] ^ _SIGN]) + directory_id[9:]

@@ -1,0 +1,176 @@
+"""The metadata image: everything the records say, and nothing else (Kafka's MetadataImage and its deltas in one)."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mockraft.server.controller.features import ELR_VERSION, METADATA_VERSION, MetadataVersion
+from mockraft.server.controller.features import metadata_version as metadata_version_of
+from mockraft.server.controller.image.cluster import ClusterImage
+from mockraft.server.controller.image.security import SecurityImage
+from mockraft.server.controller.image.settings import ProducerIdsImage, SettingsImage
+from mockraft.server.controller.image.topics import TopicsImage
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord
+from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
+from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord
+from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from mockraft.wire.records.clear_elr_record import ClearElrRecord
+from mockraft.wire.records.client_quota_record import ClientQuotaRecord
+from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.delegation_token_record import DelegationTokenRecord
+from mockraft.wire.records.end_transaction_record import EndTransactionRecord
+from mockraft.wire.records.feature_level_record import FeatureLevelRecord
+from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
+from mockraft.wire.records.partition_change_record import PartitionChangeRecord
+from mockraft.wire.records.partition_record import PartitionRecord
+from mockraft.wire.records.producer_ids_record import ProducerIdsRecord
+from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
+from mockraft.wire.records.register_controller_record import RegisterControllerRecord
+from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from mockraft.wire.records.remove_delegation_token_record import RemoveDelegationTokenRecord
+from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
+from mockraft.wire.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
+from mockraft.wire.records.topic_record import TopicRecord
+from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
+from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
+from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
+
+NOT_MODELLED: Final = {
+    "NoOpRecord": "it only moves the offset",
+    "ZkMigrationStateRecord": "migration from ZooKeeper ended with Kafka 4.0",
+}
+
+METADATA_VERSION_LEVEL_MIN: Final = 7
+
+
+@dataclass(slots=True, kw_only=True)
+class Image:
+    """What the log says up to one offset. Changed by `apply` only.
+
+    Records between BeginTransactionRecord and EndTransactionRecord wait in `open_transaction` and are dropped by an
+    AbortTransactionRecord (KIP-868); it is None outside a transaction.
+    """
+
+    cluster: ClusterImage = field(default_factory=ClusterImage)
+    topics: TopicsImage = field(default_factory=TopicsImage)
+    settings: SettingsImage = field(default_factory=SettingsImage)
+    security: SecurityImage = field(default_factory=SecurityImage)
+    open_transaction: list[tuple[Any, int]] | None = None
+
+    def apply(self, record: Any, offset: int) -> tuple[Any, ...]:
+        """Take in one metadata record of the log at this offset; gives back the records that took effect.
+
+        That is the record itself, none while it waits for the end of its transaction, and all of those at the end.
+        """
+        if isinstance(record, EndTransactionRecord | AbortTransactionRecord):
+            assert self.open_transaction is not None, "a transaction ends that never began"
+            waiting, self.open_transaction = self.open_transaction, None
+            return (
+                tuple(self.apply(*waited)[0] for waited in waiting) if isinstance(record, EndTransactionRecord) else ()
+            )
+        if self.open_transaction is not None:
+            assert not isinstance(record, BeginTransactionRecord), "a transaction begins inside a transaction"
+            self.open_transaction.append((record, offset))
+            return ()
+        if isinstance(record, BeginTransactionRecord):
+            self.open_transaction = []
+            return ()
+        apply = APPLIES.get(record.api_key)
+        if apply is not None:
+            apply(self, record, offset)
+        return (record,)
+
+    @property
+    def configs(self) -> dict[tuple[int, str], dict[str, str]]:
+        """Config values by (resource type, resource name)."""
+        return self.settings.configs
+
+    @property
+    def features(self) -> dict[str, int]:
+        """Finalized levels by feature name; level 0 is absent."""
+        return self.settings.features
+
+    @property
+    def client_quotas(self) -> dict[tuple[tuple[str, str | None], ...], dict[str, float]]:
+        """Quota values by entity."""
+        return self.settings.client_quotas
+
+    @property
+    def producer_ids(self) -> ProducerIdsImage:
+        """The next block of producer ids."""
+        return self.settings.producer_ids
+
+    @property
+    def metadata_version(self) -> int:
+        """The finalized metadata.version level; the lowest there is before the log says one."""
+        return self.settings.features.get(METADATA_VERSION, METADATA_VERSION_LEVEL_MIN)
+
+    @property
+    def version(self) -> MetadataVersion:
+        """What the finalized metadata.version allows."""
+        return metadata_version_of(self.metadata_version)
+
+    @property
+    def elr_enabled(self) -> bool:
+        """Whether eligible leader replicas are kept (KIP-966)."""
+        return self.settings.features.get(ELR_VERSION, 0) >= 1
+
+    def to_records(self, metadata_version: int) -> Iterator[RecordAt]:
+        """Records that make this image from nothing, in the order of MetadataImage.write.
+
+        What the level can not say is left out.
+        """
+        version = metadata_version_of(metadata_version)
+        yield from self.settings.features_to_records(version.level)
+        yield from self.cluster.to_records(version)
+        yield from self.topics.to_records(version)
+        yield from self.settings.configs_to_records()
+        yield from self.settings.client_quotas_to_records()
+        yield from self.settings.producer_ids_to_records()
+        yield from self.security.acls_to_records()
+        yield from self.security.scram_to_records(version)
+        yield from self.security.delegation_tokens_to_records(version)
+
+
+def _apply_remove_topic(image: Image, record: RemoveTopicRecord, offset: int) -> None:
+    image.settings.drop_topic_configs(image.topics.by_id[record.topic_id].name)
+    image.topics.apply_remove_topic(record, offset)
+
+
+_Apply = Callable[[Image, Any, int], None]
+
+APPLIES: Final[dict[int, _Apply]] = {
+    RegisterBrokerRecord.api_key: lambda image, record, offset: image.cluster.apply_register_broker(record, offset),
+    UnregisterBrokerRecord.api_key: lambda image, record, offset: image.cluster.apply_unregister_broker(record, offset),
+    BrokerRegistrationChangeRecord.api_key: lambda image, record, offset: image.cluster.apply_registration_change(
+        record, offset
+    ),
+    FenceBrokerRecord.api_key: lambda image, record, offset: image.cluster.apply_fence(record, offset),
+    UnfenceBrokerRecord.api_key: lambda image, record, offset: image.cluster.apply_unfence(record, offset),
+    RegisterControllerRecord.api_key: lambda image, record, offset: image.cluster.apply_register_controller(
+        record, offset
+    ),
+    TopicRecord.api_key: lambda image, record, offset: image.topics.apply_topic(record, offset),
+    PartitionRecord.api_key: lambda image, record, offset: image.topics.apply_partition(record, offset),
+    PartitionChangeRecord.api_key: lambda image, record, offset: image.topics.apply_partition_change(record, offset),
+    RemoveTopicRecord.api_key: _apply_remove_topic,
+    ClearElrRecord.api_key: lambda image, record, offset: image.topics.apply_clear_elr(record, offset),
+    ConfigRecord.api_key: lambda image, record, offset: image.settings.apply_config(record, offset),
+    FeatureLevelRecord.api_key: lambda image, record, offset: image.settings.apply_feature_level(record, offset),
+    ProducerIdsRecord.api_key: lambda image, record, offset: image.settings.apply_producer_ids(record, offset),
+    ClientQuotaRecord.api_key: lambda image, record, offset: image.settings.apply_client_quota(record, offset),
+    UserScramCredentialRecord.api_key: lambda image, record, offset: image.security.apply_scram(record, offset),
+    RemoveUserScramCredentialRecord.api_key: lambda image, record, offset: image.security.apply_remove_scram(
+        record, offset
+    ),
+    AccessControlEntryRecord.api_key: lambda image, record, offset: image.security.apply_acl(record, offset),
+    RemoveAccessControlEntryRecord.api_key: lambda image, record, offset: image.security.apply_remove_acl(
+        record, offset
+    ),
+    DelegationTokenRecord.api_key: lambda image, record, offset: image.security.apply_delegation_token(record, offset),
+    RemoveDelegationTokenRecord.api_key: lambda image, record, offset: image.security.apply_remove_delegation_token(
+        record, offset
+    ),
+}
+"""What each record does to the image; those of NOT_MODELLED and the three of transactions are not here."""

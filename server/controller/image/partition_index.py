@@ -1,0 +1,123 @@
+"""Where a broker's and a directory's partitions are: what keeps fencing as cheap as the broker has partitions.
+
+Kafka's BrokersToIsrs, BrokersToElrs and the maps beside them in ReplicationControlManager.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from mockraft.server.controller.image import directory_ids
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.image.topics import Partition
+
+_NO_LEADER = -1
+
+
+class TopicPartition(NamedTuple):
+    """One partition by topic id and index; they order by id, then index."""
+
+    topic_id: bytes
+    partition_id: int
+
+
+Places = dict[int, set[tuple[bytes, int]]]
+
+
+class PartitionIndex:
+    """Sets of (topic id, partition index). Its answers are sorted, so that history does not show in records."""
+
+    def __init__(self) -> None:
+        self._isr: Places = defaultdict(set)
+        self._elr: Places = defaultdict(set)
+        self._led: Places = defaultdict(set)
+        self._directories: dict[bytes, set[tuple[bytes, int]]] = defaultdict(set)
+        self._imbalanced: set[tuple[bytes, int]] = set()
+        self._reassigning: set[tuple[bytes, int]] = set()
+
+    def in_isr(self, broker_id: int) -> list[TopicPartition]:
+        """Partitions with the broker in their ISR."""
+        return _sorted(self._isr.get(broker_id, ()))
+
+    def in_elr(self, broker_id: int) -> list[TopicPartition]:
+        """Partitions with the broker among their eligible leader replicas."""
+        return _sorted(self._elr.get(broker_id, ()))
+
+    def led_by(self, broker_id: int) -> list[TopicPartition]:
+        """Partitions that the broker leads."""
+        return _sorted(self._led.get(broker_id, ()))
+
+    def leaderless(self) -> list[TopicPartition]:
+        """Partitions that nobody leads."""
+        return self.led_by(_NO_LEADER)
+
+    def leads_any(self, broker_id: int) -> bool:
+        """Whether the broker leads a partition."""
+        return bool(self._led.get(broker_id))
+
+    def in_directory(self, directory_id: bytes) -> list[TopicPartition]:
+        """Partitions with a replica in the directory."""
+        return _sorted(self._directories.get(directory_id, ()))
+
+    def imbalanced(self) -> list[TopicPartition]:
+        """Partitions that another than their first replica leads, or nobody."""
+        return _sorted(self._imbalanced)
+
+    def reassigning(self) -> list[TopicPartition]:
+        """Partitions with replicas being added or removed."""
+        return _sorted(self._reassigning)
+
+    def replace(self, place: tuple[bytes, int], old: "Partition | None", new: "Partition") -> None:
+        """The partition at this place became another, or came to be."""
+        if old is not None and _indexed(old) == _indexed(new):
+            return
+        if old is not None:
+            self.remove(place, old)
+        for broker_id in new.isr:
+            self._isr[broker_id].add(place)
+        for broker_id in new.elr:
+            self._elr[broker_id].add(place)
+        self._led[new.leader].add(place)
+        for directory_id in new.directories:
+            if not directory_ids.is_reserved(directory_id):
+                self._directories[directory_id].add(place)
+        if not new.has_preferred_leader:
+            self._imbalanced.add(place)
+        if new.is_reassigning:
+            self._reassigning.add(place)
+
+    def remove(self, place: tuple[bytes, int], old: "Partition") -> None:
+        """The partition at this place is gone."""
+        for broker_id in old.isr:
+            self._isr[broker_id].discard(place)
+        for broker_id in old.elr:
+            self._elr[broker_id].discard(place)
+        self._led[old.leader].discard(place)
+        for directory_id in old.directories:
+            if not directory_ids.is_reserved(directory_id):
+                self._discard_directory(directory_id, place)
+        self._imbalanced.discard(place)
+        self._reassigning.discard(place)
+
+    def _discard_directory(self, directory_id: bytes, place: tuple[bytes, int]) -> None:
+        places = self._directories.get(directory_id)
+        if places is not None:
+            places.discard(place)
+            if not places:
+                del self._directories[directory_id]
+
+
+def _sorted(places: Iterable[tuple[bytes, int]]) -> list[TopicPartition]:
+    return [TopicPartition(*place) for place in sorted(places)]
+
+
+def _indexed(partition: "Partition") -> tuple[object, ...]:
+    return (
+        partition.isr,
+        partition.elr,
+        partition.leader,
+        partition.directories,
+        partition.has_preferred_leader,
+        partition.is_reassigning,
+    )

@@ -1,0 +1,150 @@
+"""SCRAM credentials, ACLs and delegation tokens as the records left them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from mockraft.server.controller.features import MetadataVersion
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
+from mockraft.wire.records.delegation_token_record import DelegationTokenRecord
+from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from mockraft.wire.records.remove_delegation_token_record import RemoveDelegationTokenRecord
+from mockraft.wire.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
+from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredential:
+    """What a SCRAM server keeps of a password (RFC 5802)."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessControlEntry:
+    """One ACL; types, patterns and operations are Kafka's numbers."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegationToken:
+    """One delegation token; principals are `type:name`, times milliseconds since the epoch."""
+
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issue_timestamp: int
+    max_timestamp: int
+    expiration_timestamp: int
+
+
+@dataclass(slots=True)
+class SecurityImage:
+    """Credentials by (mechanism, user), ACLs by 16-byte id, tokens by token id."""
+
+    scram: dict[tuple[int, str], ScramCredential] = field(default_factory=dict)
+    acls: dict[bytes, AccessControlEntry] = field(default_factory=dict)
+    delegation_tokens: dict[str, DelegationToken] = field(default_factory=dict)
+
+    def apply_scram(self, record: UserScramCredentialRecord, offset: int) -> None:
+        """A user's credential, new or replaced."""
+        self.scram[record.mechanism, record.name] = ScramCredential(
+            record.salt, record.stored_key, record.server_key, record.iterations
+        )
+
+    def apply_remove_scram(self, record: RemoveUserScramCredentialRecord, offset: int) -> None:
+        """A user's credential is gone."""
+        self.scram.pop((record.mechanism, record.name), None)
+
+    def apply_acl(self, record: AccessControlEntryRecord, offset: int) -> None:
+        """A new ACL."""
+        self.acls[record.id] = AccessControlEntry(
+            resource_type=record.resource_type,
+            resource_name=record.resource_name,
+            pattern_type=record.pattern_type,
+            principal=record.principal,
+            host=record.host,
+            operation=record.operation,
+            permission_type=record.permission_type,
+        )
+
+    def apply_remove_acl(self, record: RemoveAccessControlEntryRecord, offset: int) -> None:
+        """An ACL is gone."""
+        self.acls.pop(record.id, None)
+
+    def apply_delegation_token(self, record: DelegationTokenRecord, offset: int) -> None:
+        """A token, new or renewed."""
+        self.delegation_tokens[record.token_id] = DelegationToken(
+            owner=record.owner,
+            requester=record.requester,
+            renewers=tuple(record.renewers),
+            issue_timestamp=record.issue_timestamp,
+            max_timestamp=record.max_timestamp,
+            expiration_timestamp=record.expiration_timestamp,
+        )
+
+    def apply_remove_delegation_token(self, record: RemoveDelegationTokenRecord, offset: int) -> None:
+        """A token is gone."""
+        self.delegation_tokens.pop(record.token_id, None)
+
+    def acls_to_records(self) -> Iterator[RecordAt]:
+        """The ACLs as records (AclsImage.write)."""
+        for acl_id, acl in self.acls.items():
+            yield RecordAt(
+                AccessControlEntryRecord(
+                    id=acl_id,
+                    resource_type=acl.resource_type,
+                    resource_name=acl.resource_name,
+                    pattern_type=acl.pattern_type,
+                    principal=acl.principal,
+                    host=acl.host,
+                    operation=acl.operation,
+                    permission_type=acl.permission_type,
+                ),
+                0,
+            )
+
+    def scram_to_records(self, version: MetadataVersion) -> Iterator[RecordAt]:
+        """The credentials as records, where the version has them (ScramImage.write)."""
+        if "scram" not in version.supports:
+            return
+        for (mechanism, name), credential in self.scram.items():
+            yield RecordAt(
+                UserScramCredentialRecord(
+                    name=name,
+                    mechanism=mechanism,
+                    salt=credential.salt,
+                    stored_key=credential.stored_key,
+                    server_key=credential.server_key,
+                    iterations=credential.iterations,
+                ),
+                0,
+            )
+
+    def delegation_tokens_to_records(self, version: MetadataVersion) -> Iterator[RecordAt]:
+        """The tokens as records, where the version has them (DelegationTokenImage.write)."""
+        if "delegation_token" not in version.supports:
+            return
+        for token_id, token in self.delegation_tokens.items():
+            yield RecordAt(
+                DelegationTokenRecord(
+                    owner=token.owner,
+                    requester=token.requester,
+                    renewers=list(token.renewers),
+                    issue_timestamp=token.issue_timestamp,
+                    max_timestamp=token.max_timestamp,
+                    expiration_timestamp=token.expiration_timestamp,
+                    token_id=token_id,
+                ),
+                0,
+            )

@@ -1,0 +1,102 @@
+"""Configs, feature levels, client quotas and producer ids as the records left them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from mockraft.server.controller.features import METADATA_VERSION
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
+from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.feature_level_record import FeatureLevelRecord
+from mockraft.wire.records.producer_ids_record import ProducerIdsRecord
+
+TOPIC_RESOURCE: Final = 2
+BROKER_RESOURCE: Final = 4
+
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Sorted (entity type, entity name) pairs; name None is the default entity."""
+
+
+@dataclass(slots=True)
+class ProducerIdsImage:
+    """First producer id that no block has taken yet; -1 when none was ever taken."""
+
+    next_producer_id: int = -1
+
+
+@dataclass(slots=True)
+class SettingsImage:
+    """Config values by (resource type, resource name), levels by feature, quota values by entity."""
+
+    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=dict)
+    client_quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
+    producer_ids: ProducerIdsImage = field(default_factory=ProducerIdsImage)
+
+    def apply_config(self, record: ConfigRecord, offset: int) -> None:
+        """A config value is set, or with value None deleted."""
+        resource = (record.resource_type, record.resource_name)
+        values = self.configs.setdefault(resource, {})
+        if record.value is None:
+            values.pop(record.name, None)
+        else:
+            values[record.name] = record.value
+        if not values:
+            del self.configs[resource]
+
+    def drop_topic_configs(self, topic_name: str) -> None:
+        """The topic is gone, and its configs with it."""
+        self.configs.pop((TOPIC_RESOURCE, topic_name), None)
+
+    def apply_feature_level(self, record: FeatureLevelRecord, offset: int) -> None:
+        """A feature is finalized at a level; at 0 it is no longer finalized."""
+        if record.feature_level == 0 and record.name != METADATA_VERSION:
+            self.features.pop(record.name, None)
+        else:
+            self.features[record.name] = record.feature_level
+
+    def apply_producer_ids(self, record: ProducerIdsRecord, offset: int) -> None:
+        """A block of producer ids was taken."""
+        self.producer_ids.next_producer_id = record.next_producer_id
+
+    def apply_client_quota(self, record: ClientQuotaRecord, offset: int) -> None:
+        """A quota is set or removed."""
+        entity = tuple(sorted((part.entity_type, part.entity_name) for part in record.entity))
+        values = self.client_quotas.setdefault(entity, {})
+        if record.remove:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
+        if not values:
+            del self.client_quotas[entity]
+
+    def features_to_records(self, level: int) -> Iterator[RecordAt]:
+        """The levels as records, metadata.version first: readers need it to read on (FeaturesImage.write)."""
+        yield RecordAt(FeatureLevelRecord(name=METADATA_VERSION, feature_level=level), 0)
+        for name, feature_level in self.features.items():
+            if name != METADATA_VERSION:
+                yield RecordAt(FeatureLevelRecord(name=name, feature_level=feature_level), 0)
+
+    def configs_to_records(self) -> Iterator[RecordAt]:
+        """The configs as records (ConfigurationsImage.write)."""
+        for (resource_type, resource_name), values in self.configs.items():
+            for name, value in values.items():
+                yield RecordAt(
+                    ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value), 0
+                )
+
+    def client_quotas_to_records(self) -> Iterator[RecordAt]:
+        """The quotas as records (ClientQuotasImage.write)."""
+        for entity, values in self.client_quotas.items():
+            for key, value in values.items():
+                parts = [EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+                yield RecordAt(ClientQuotaRecord(entity=parts, key=key, value=value, remove=False), 0)
+
+    def producer_ids_to_records(self) -> Iterator[RecordAt]:
+        """The next block as a record of no broker, if a block was ever taken (ProducerIdsImage.write)."""
+        if self.producer_ids.next_producer_id >= 0:
+            record = ProducerIdsRecord(
+                broker_id=-1, broker_epoch=-1, next_producer_id=self.producer_ids.next_producer_id
+            )
+            yield RecordAt(record, 0)

@@ -1,0 +1,193 @@
+"""Topics and partitions as the records left them (Kafka's TopicsImage and PartitionRegistration)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from mockraft.server.controller.features import MetadataVersion
+from mockraft.server.controller.image import directory_ids
+from mockraft.server.controller.image.partition_index import PartitionIndex
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.clear_elr_record import ClearElrRecord
+from mockraft.wire.records.partition_change_record import PartitionChangeRecord
+from mockraft.wire.records.partition_record import PartitionRecord
+from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
+from mockraft.wire.records.topic_record import TopicRecord
+
+NO_LEADER: Final = -1
+NO_LEADER_CHANGE: Final = -2
+RECOVERED: Final = 0
+RECOVERING: Final = 1
+NO_RECOVERY_CHANGE: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One partition: a value, never changed in place. `directories` are 16-byte ids in the order of `replicas`."""
+
+    replicas: tuple[int, ...]
+    directories: tuple[bytes, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    leader_recovery_state: int = RECOVERED
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+    @classmethod
+    def from_record(cls, record: PartitionRecord) -> "Partition":
+        """The partition that the record describes; directories that it leaves out are MIGRATING."""
+        return cls(
+            replicas=tuple(record.replicas),
+            directories=_directories(tuple(record.directories), len(record.replicas)),
+            isr=tuple(record.isr),
+            leader=record.leader,
+            leader_epoch=record.leader_epoch,
+            partition_epoch=record.partition_epoch,
+            leader_recovery_state=record.leader_recovery_state,
+            adding_replicas=tuple(record.adding_replicas),
+            removing_replicas=tuple(record.removing_replicas),
+            elr=tuple(record.eligible_leader_replicas or ()),
+            last_known_elr=tuple(record.last_known_elr or ()),
+        )
+
+    def merge(self, change: PartitionChangeRecord) -> "Partition":
+        """This partition after the change: what the record names is replaced.
+
+        The partition epoch always grows by one, the leader epoch whenever the record names a leader.
+        """
+        replicas = self.replicas if change.replicas is None else tuple(change.replicas)
+        directories = self.directories if change.directories is None else tuple(change.directories)
+        names_leader = change.leader != NO_LEADER_CHANGE
+        names_recovery = change.leader_recovery_state != NO_RECOVERY_CHANGE
+        return Partition(
+            replicas=replicas,
+            directories=_directories(directories, len(replicas)),
+            isr=self.isr if change.isr is None else tuple(change.isr),
+            leader=change.leader if names_leader else self.leader,
+            leader_epoch=self.leader_epoch + names_leader,
+            partition_epoch=self.partition_epoch + 1,
+            leader_recovery_state=change.leader_recovery_state if names_recovery else self.leader_recovery_state,
+            adding_replicas=_changed(change.adding_replicas, self.adding_replicas),
+            removing_replicas=_changed(change.removing_replicas, self.removing_replicas),
+            elr=_changed(change.eligible_leader_replicas, self.elr),
+            last_known_elr=_changed(change.last_known_elr, self.last_known_elr),
+        )
+
+    @property
+    def has_preferred_leader(self) -> bool:
+        """Whether its first replica leads it."""
+        return not self.replicas or self.leader == self.replicas[0]
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether replicas are being added or removed."""
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    def directory(self, broker_id: int) -> bytes:
+        """Directory of the broker's replica; it must have one."""
+        return self.directories[self.replicas.index(broker_id)]
+
+    def to_record(self, topic_id: bytes, partition_id: int, version: MetadataVersion) -> RecordAt:
+        """The PartitionRecord that makes this partition again, as far as the version can say it."""
+        has_elr = "elr" in version.supports
+        record = PartitionRecord(
+            partition_id=partition_id,
+            topic_id=topic_id,
+            replicas=list(self.replicas),
+            isr=list(self.isr),
+            removing_replicas=list(self.removing_replicas),
+            adding_replicas=list(self.adding_replicas),
+            leader=self.leader,
+            leader_recovery_state=self.leader_recovery_state,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.partition_epoch,
+            directories=list(self.directories) if "directory_assignment" in version.supports else [],
+            eligible_leader_replicas=list(self.elr) if has_elr and self.elr else None,
+            last_known_elr=list(self.last_known_elr) if has_elr and self.last_known_elr else None,
+        )
+        return RecordAt(record, version.record_versions["PartitionRecord"])
+
+
+@dataclass(slots=True)
+class Topic:
+    """One topic and its partitions by index."""
+
+    name: str
+    topic_id: bytes
+    partitions: dict[int, Partition] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class TopicsImage:
+    """All topics, by id and by name; `index` finds the partitions of a broker or of a directory."""
+
+    by_id: dict[bytes, Topic] = field(default_factory=dict)
+    by_name: dict[str, Topic] = field(default_factory=dict)
+    index: PartitionIndex = field(default_factory=PartitionIndex)
+
+    def partition(self, topic_id: bytes, partition_id: int) -> Partition | None:
+        """The partition, if there is one."""
+        topic = self.by_id.get(topic_id)
+        return None if topic is None else topic.partitions.get(partition_id)
+
+    def apply_topic(self, record: TopicRecord, offset: int) -> None:
+        """A new topic, without partitions yet."""
+        assert record.name not in self.by_name, f"there is a topic {record.name} already"
+        topic = Topic(record.name, record.topic_id)
+        self.by_id[record.topic_id] = topic
+        self.by_name[record.name] = topic
+
+    def apply_partition(self, record: PartitionRecord, offset: int) -> None:
+        """A new partition, or an old one told anew."""
+        self._put(self.by_id[record.topic_id], record.partition_id, Partition.from_record(record))
+
+    def apply_partition_change(self, record: PartitionChangeRecord, offset: int) -> None:
+        """Some of a partition changed."""
+        topic = self.by_id[record.topic_id]
+        self._put(topic, record.partition_id, topic.partitions[record.partition_id].merge(record))
+
+    def apply_remove_topic(self, record: RemoveTopicRecord, offset: int) -> None:
+        """The topic is gone, with its partitions."""
+        topic = self.by_id.pop(record.topic_id)
+        del self.by_name[topic.name]
+        for partition_id, partition in topic.partitions.items():
+            self.index.remove((topic.topic_id, partition_id), partition)
+
+    def apply_clear_elr(self, record: ClearElrRecord, offset: int) -> None:
+        """No ELR any more, for one topic or for all ("").
+
+        As in TopicDelta.maybeClearElr this is a change of the partitions that had one: their partition epoch grows.
+        """
+        topics = [self.by_name[record.topic_name]] if record.topic_name else list(self.by_id.values())
+        for topic in topics:
+            for partition_id, partition in topic.partitions.items():
+                if partition.elr or partition.last_known_elr:
+                    cleared = replace(
+                        partition, elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1
+                    )
+                    self._put(topic, partition_id, cleared)
+
+    def to_records(self, version: MetadataVersion) -> Iterator[RecordAt]:
+        """Each topic, followed by its partitions (TopicImage.write)."""
+        for topic in self.by_id.values():
+            yield RecordAt(TopicRecord(name=topic.name, topic_id=topic.topic_id), 0)
+            for partition_id, partition in topic.partitions.items():
+                yield partition.to_record(topic.topic_id, partition_id, version)
+
+    def _put(self, topic: Topic, partition_id: int, partition: Partition) -> None:
+        self.index.replace((topic.topic_id, partition_id), topic.partitions.get(partition_id), partition)
+        topic.partitions[partition_id] = partition
+
+
+def _changed(new: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:
+    return old if new is None else tuple(new)
+
+
+def _directories(directories: tuple[bytes, ...], replicas: int) -> tuple[bytes, ...]:
+    if len(directories) == replicas:
+        return directories
+    return (directories + (directory_ids.MIGRATING,) * replicas)[:replicas]

@@ -1,0 +1,48 @@
+"""Work that comes round (Kafka's PeriodicTask, PeriodicTaskControlManager): each run is an operation like any other."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mockraft.server.controller.result import ApiError, ControllerResult
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.controller import Controller
+
+_log = logging.getLogger("mockraft.controller")
+
+
+@dataclass(slots=True)
+class PeriodicTask:
+    """One task: `run(controller, now_ms)` answers whether it wants to run again at once."""
+
+    name: str
+    interval_ms: int
+    run: Callable[["Controller", int], ControllerResult[bool]]
+    due_ms: int = 0
+
+
+class Periodic:
+    """The tasks and when each is due. A late tick makes up for nothing: the next run is one interval from now."""
+
+    def __init__(self, tasks: list[PeriodicTask], now_ms: int) -> None:
+        self.tasks = tasks
+        for task in tasks:
+            task.due_ms = now_ms + task.interval_ms
+
+    def tick(self, controller: "Controller", now_ms: int) -> None:
+        """Run what is due, in the order of the list. A task whose records cannot be written waits for its next turn."""
+        for task in self.tasks:
+            if task.due_ms > now_ms:
+                continue
+            task.due_ms = now_ms + task.interval_ms
+            try:
+                while controller.commit(task.run(controller, now_ms), now_ms):
+                    pass
+            except ApiError as refusal:
+                _log.error("periodic task %s: %s", task.name, refusal.message)
+
+    def next_due_ms(self) -> int:
+        """When the next task is due."""
+        return min(task.due_ms for task in self.tasks)

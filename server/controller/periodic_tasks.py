@@ -1,0 +1,34 @@
+"""The periodic work of an active controller (QuorumController's register… methods)."""
+
+from typing import TYPE_CHECKING
+
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.heartbeat import fence_one_stale_broker
+from mockraft.server.controller.periodic import PeriodicTask
+from mockraft.server.controller.result import ControllerResult
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.no_op_record import NoOpRecord
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.controller import Controller
+
+_STALE_CHECKS_PER_SESSION = 8
+
+
+def periodic_tasks(config: ControllerConfig) -> list[PeriodicTask]:
+    """The tasks of a controller with this configuration, in the order in which they run when due together."""
+    tasks = [
+        PeriodicTask(
+            "fence stale brokers",
+            max(1, config.session_timeout_ms // _STALE_CHECKS_PER_SESSION),
+            fence_one_stale_broker,
+        ),
+    ]
+    if config.metadata_max_idle_interval_ms > 0:
+        tasks.append(PeriodicTask("no-op record", config.metadata_max_idle_interval_ms, write_no_op))
+    return tasks
+
+
+def write_no_op(controller: "Controller", now_ms: int) -> ControllerResult[bool]:
+    """A record that says nothing, so that offsets move and a lost connection shows (KIP-835)."""
+    return ControllerResult([RecordAt(NoOpRecord(), 0)], False)

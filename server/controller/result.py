@@ -1,0 +1,33 @@
+"""What a controller operation gives back (Kafka's ControllerResult), or refuses with."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from mockraft.wire.metadata_log_frame import RecordAt
+
+T = TypeVar("T")
+
+RECORDS_PER_BATCH_MAX = 10_000
+
+
+@dataclass(slots=True)
+class ControllerResult(Generic[T]):
+    """Records to be written, and the answer that may be given once they are.
+
+    `atomic` results go into one batch or are refused; others may be split, in order. `reason` says in one line
+    why the records are written.
+    """
+
+    records: list[RecordAt]
+    response: T
+    reason: str = ""
+    atomic: bool = True
+
+
+class ApiError(Exception):
+    """A refusal with one of Kafka's error codes; nothing was written. The API puts it into its own error form."""
+
+    def __init__(self, error_code: int, message: str | None = None) -> None:
+        super().__init__(error_code, message)
+        self.error_code = error_code
+        self.message = message

@@ -1,0 +1,42 @@
+"""When each broker was last heard of. Soft: not in the log, not in the image (Kafka's BrokerHeartbeatTracker)."""
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+
+class Session(NamedTuple):
+    """One incarnation of a broker, as it names itself in heartbeats."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+class Sessions:
+    """Contact times in the order of contact, so that the stalest is first: each operation is O(1)."""
+
+    def __init__(self, session_timeout_ms: int) -> None:
+        self.session_timeout_ms = session_timeout_ms
+        self._contacts_ms: OrderedDict[Session, int] = OrderedDict()
+
+    def touch(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
+        """The broker was heard of now, whether or not anybody knows it."""
+        session = Session(broker_id, broker_epoch)
+        self._contacts_ms[session] = now_ms
+        self._contacts_ms.move_to_end(session)
+
+    def is_valid(self, broker_id: int, broker_epoch: int, now_ms: int) -> bool:
+        """Whether the broker was heard of and that not too long ago."""
+        contact_ms = self._contacts_ms.get(Session(broker_id, broker_epoch))
+        return contact_ms is not None and not self._is_expired(contact_ms, now_ms)
+
+    def pop_expired(self, now_ms: int) -> Session | None:
+        """Forget one session that is over and tell which; None when all are valid."""
+        for session, contact_ms in self._contacts_ms.items():
+            if not self._is_expired(contact_ms, now_ms):
+                return None
+            del self._contacts_ms[session]
+            return session
+        return None
+
+    def _is_expired(self, contact_ms: int, now_ms: int) -> bool:
+        return now_ms > contact_ms + self.session_timeout_ms
