@@ -1,0 +1,83 @@
+"""CreateTopics (19), versions 2-7: KIP-4, KIP-464 (defaults), KIP-525 (configs), KIP-516 (topic ids).
+
+Repeated names and `__cluster_metadata` are refused here, all else by the controller. Not done: authorisation,
+create.topic.policy, the controller mutation quota (KIP-599).
+"""
+
+from collections import Counter
+from typing import Any
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller import topics
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.topic_names import CLUSTER_METADATA
+from mockraft.server.controller.topics import CreatedTopic
+from mockraft.wire import error_codes
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
+from mockraft.wire.messages.create_topics_response import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> CreateTopicsResponse:
+    """Each topic made, or why not."""
+    named = Counter(topic.name for topic in request.topics)
+    asked = [topic for topic in request.topics if named[topic.name] == 1 and topic.name != CLUSTER_METADATA]
+    result = topics.create_topics(controller, asked, forwarded=ctx.forwarded)
+    if request.validate_only:
+        result.records.clear()
+    made = controller.commit(result, ctx.now_ms)
+    results = [_result(topic.name, made[topic.name]) for topic in asked]
+    results += [_refused(name, "Duplicate topic name.") for name, times in named.items() if times > 1]
+    if named[CLUSTER_METADATA] == 1:
+        results.append(_refused(CLUSTER_METADATA, f"Creation of internal topic {CLUSTER_METADATA} is prohibited."))
+    return CreateTopicsResponse(topics=results)
+
+
+def error(request: Any, error_code: int, message: str | None) -> CreateTopicsResponse:
+    """The error for each topic of the request."""
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(name=topic.name, error_code=error_code, error_message=message)
+            for topic in request.topics
+        ]
+    )
+
+
+def _result(name: str, made: CreatedTopic | ApiError) -> CreatableTopicResult:
+    if isinstance(made, ApiError):
+        return CreatableTopicResult(name=name, error_code=made.error_code, error_message=made.message)
+    return CreatableTopicResult(
+        name=name,
+        topic_id=made.topic_id,
+        error_message=None,
+        num_partitions=made.partitions,
+        replication_factor=made.replication_factor,
+        configs=[
+            CreatableTopicConfigs(
+                name=config.key.name,
+                value=None if config.key.is_sensitive else config.value,
+                config_source=config.source,
+                is_sensitive=config.key.is_sensitive,
+            )
+            for config in made.configs
+        ],
+    )
+
+
+def _refused(name: str, message: str) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error_codes.INVALID_REQUEST, error_message=message)
+
+
+API = Api(
+    request=CreateTopicsRequest,
+    response=CreateTopicsResponse,
+    handle=handle,
+    min_version=2,
+    max_version=7,
+    error=error,
+    forwardable=True,
+)

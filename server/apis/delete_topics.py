@@ -1,0 +1,102 @@
+"""DeleteTopics (20), versions 1-6: KIP-4, KIP-516 (by topic id from version 6).
+
+Not done: authorisation, the controller mutation quota (KIP-599).
+"""
+
+from collections import Counter
+from typing import Any, Final
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller import topics
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
+from mockraft.wire.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+
+NO_ID: Final = bytes(16)
+
+_VERSION_WITH_DELETION_DISABLED: Final = 3
+_VERSION_WITH_IDS: Final = 6
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> DeleteTopicsResponse:
+    """Each topic deleted, or why not, in an order that says nothing (Kafka shuffles it too)."""
+    if not controller.config.delete_topic_enable:
+        if ctx.api_version < _VERSION_WITH_DELETION_DISABLED:
+            raise ApiError(error_codes.INVALID_REQUEST, "This version does not support topic deletion.")
+        raise ApiError(error_codes.TOPIC_DELETION_DISABLED)
+    results, names, ids = _asked(request)
+    doomed: dict[bytes, str | None] = {}
+    repeated_ids = {topic_id for topic_id, times in ids.items() if times > 1}
+    for topic_id in (topic_id for topic_id, times in ids.items() if times == 1):
+        topic = controller.image.topics.by_id.get(topic_id)
+        if topic is None:
+            results.append(_result(None, topic_id, error_codes.UNKNOWN_TOPIC_ID))
+        else:
+            doomed[topic_id] = topic.name
+    for name in (name for name, times in names.items() if times == 1):
+        topic = controller.image.topics.by_name.get(name)
+        if topic is None:
+            results.append(_result(name, NO_ID, error_codes.UNKNOWN_TOPIC_OR_PARTITION))
+        elif topic.topic_id in doomed or topic.topic_id in repeated_ids:
+            doomed.pop(topic.topic_id, None)
+            message = "The provided topic name maps to an ID that was already supplied."
+            results.append(_result(name, topic.topic_id, error_codes.INVALID_REQUEST, message))
+        else:
+            doomed[topic.topic_id] = name
+    controller.commit(topics.delete_topics(controller, doomed), ctx.now_ms)
+    results += [_result(name, topic_id, error_codes.NONE) for topic_id, name in doomed.items()]
+    controller.chance.shuffle(results)
+    return DeleteTopicsResponse(responses=results)
+
+
+def error(request: Any, error_code: int, _message: str | None) -> DeleteTopicsResponse:
+    """The error for each topic of the request; Kafka leaves out the message here."""
+    named = [DeletableTopicResult(name=name, error_code=error_code) for name in request.topic_names]
+    identified = [
+        DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error_code)
+        for topic in request.topics
+    ]
+    return DeleteTopicsResponse(responses=named + identified)
+
+
+def _asked(request: Any) -> tuple[list[DeletableTopicResult], Counter[str], Counter[bytes]]:
+    results = []
+    names: Counter[str] = Counter(request.topic_names)
+    ids: Counter[bytes] = Counter()
+    for topic in request.topics:
+        if topic.name is not None and topic.topic_id != NO_ID:
+            message = "You may not specify both topic name and topic id."
+            results.append(_result(topic.name, topic.topic_id, error_codes.INVALID_REQUEST, message))
+        elif topic.name is not None:
+            names[topic.name] += 1
+        elif topic.topic_id != NO_ID:
+            ids[topic.topic_id] += 1
+        else:
+            message = "Neither topic name nor id were specified."
+            results.append(_result(None, NO_ID, error_codes.INVALID_REQUEST, message))
+    for name, times in names.items():
+        if times > 1:
+            results.append(_result(name, NO_ID, error_codes.INVALID_REQUEST, "Duplicate topic name."))
+    for topic_id, times in ids.items():
+        if times > 1:
+            results.append(_result(None, topic_id, error_codes.INVALID_REQUEST, "Duplicate topic id."))
+    return results, names, ids
+
+
+def _result(name: str | None, topic_id: bytes, error_code: int, message: str | None = None) -> DeletableTopicResult:
+    if error_code != error_codes.NONE and message is None:
+        message = error_codes.message(error_code)
+    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=error_code, error_message=message)
+
+
+API = Api(
+    request=DeleteTopicsRequest,
+    response=DeleteTopicsResponse,
+    handle=handle,
+    min_version=1,
+    max_version=6,
+    error=error,
+    forwardable=True,
+)

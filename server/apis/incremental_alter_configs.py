@@ -1,0 +1,117 @@
+"""IncrementalAlterConfigs (44), versions 0-1: KIP-339, KIP-412 (broker loggers), KIP-714 and KIP-848 (their resources).
+
+Not done: authorisation, alter.config.policy; a broker logger resource is checked for its name, and has no loggers.
+"""
+
+import re
+from typing import Any, Final
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller import configs
+from mockraft.server.controller.config_keys import BROKER_LOGGER, RESOURCE_TYPES
+from mockraft.server.controller.config_values import invalid_config
+from mockraft.server.controller.configs import Change, Operation
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
+from mockraft.wire import error_codes
+from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from mockraft.wire.messages.incremental_alter_configs_response import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+from mockraft.wire.metadata_log_frame import RecordAt
+
+_INTEGER: Final = re.compile(r"[+-]?\d+")
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> IncrementalAlterConfigsResponse:
+    """Each resource changed as a whole, or why not; all changes are one batch."""
+    responses, resources, loggers = _asked(request, controller)
+    records: list[RecordAt] = []
+    for resource, changes in resources.items():
+        try:
+            records += configs.alter_resource(controller, *resource, changes, forwarded=ctx.forwarded)
+            responses.append(_response(*resource))
+        except configs.BrokenOperationError:
+            raise
+        except ApiError as refusal:
+            responses.append(_response(*resource, refusal))
+    records += configs.clear_elr_records(controller, records)
+    if len(records) > RECORDS_PER_BATCH_MAX:
+        raise ApiError(error_codes.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+    if not request.validate_only:
+        controller.commit(ControllerResult(records, None, "configs altered" if records else ""), ctx.now_ms)
+    return IncrementalAlterConfigsResponse(responses=responses + loggers)
+
+
+def error(request: Any, error_code: int, message: str | None) -> IncrementalAlterConfigsResponse:
+    """The error for each resource of the request."""
+    refusal = ApiError(error_code, message)
+    return IncrementalAlterConfigsResponse(
+        responses=[_response(each.resource_type, each.resource_name, refusal) for each in request.resources]
+    )
+
+
+Resources = dict[tuple[int, str], dict[str, Change]]
+Responses = list[AlterConfigsResourceResponse]
+
+
+def _asked(request: Any, controller: Controller) -> tuple[Responses, Resources, Responses]:
+    """What is refused at once, the changes by resource and key, and the answers for broker loggers."""
+    refused: Responses = []
+    resources: Resources = {}
+    repeated: set[tuple[int, str]] = set()
+    loggers: Responses = []
+    for asked in request.resources:
+        resource = (asked.resource_type, asked.resource_name)
+        if asked.resource_type == BROKER_LOGGER:
+            loggers.append(_response(*resource, _logger_refusal(asked, controller.config.node_id)))
+        elif asked.resource_type not in RESOURCE_TYPES:
+            message = f"Unknown resource type {asked.resource_type}."
+            refused.append(_response(*resource, ApiError(error_codes.UNSUPPORTED_VERSION, message)))
+        elif resource in resources:
+            del resources[resource]
+            repeated.add(resource)
+            refused.append(_response(*resource, ApiError(error_codes.INVALID_REQUEST, "Duplicate resource.")))
+        elif resource not in repeated:
+            resources[resource] = {each.name: Change(each.config_operation, each.value) for each in asked.configs}
+    return refused, resources, loggers
+
+
+def _logger_refusal(resource: Any, node_id: int) -> ApiError | None:
+    name = resource.resource_name
+    if not _INTEGER.fullmatch(name):
+        return ApiError(error_codes.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    if int(name) != node_id:
+        message = f"Unexpected node id. Expected {node_id}, but received {int(name)}"
+        return ApiError(error_codes.INVALID_REQUEST, message)
+    for change in resource.configs:
+        if change.config_operation in (Operation.SET, Operation.DELETE):
+            return invalid_config(f"Logger {change.name} does not exist!")
+        if change.config_operation in (Operation.APPEND, Operation.SUBTRACT):
+            operation = f"{Operation(change.config_operation).name} operation"
+        else:
+            operation = f"Unknown operation type {change.config_operation}"
+        message = f"{operation} is not allowed for the BROKER_LOGGER resource"
+        return ApiError(error_codes.INVALID_REQUEST, message)
+    return None
+
+
+def _response(resource_type: int, name: str, refusal: ApiError | None = None) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=error_codes.NONE if refusal is None else refusal.error_code,
+        error_message=None if refusal is None else refusal.message,
+        resource_type=resource_type,
+        resource_name=name,
+    )
+
+
+API = Api(
+    request=IncrementalAlterConfigsRequest,
+    response=IncrementalAlterConfigsResponse,
+    handle=handle,
+    min_version=0,
+    max_version=1,
+    error=error,
+    forwardable=True,
+)

@@ -1,0 +1,81 @@
+"""Kafka's configuration keys by resource type: their types, defaults and validators, read when first asked for.
+
+Source: the ConfigDefs of LogConfig, KafkaConfig, GroupConfig and ClientMetricsConfigs, and ServerTopicConfigSynonyms,
+kept in schemas_json/<release>/configs.json.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import mockraft.schemas_json
+
+TOPIC: Final = 2
+BROKER: Final = 4
+BROKER_LOGGER: Final = 8
+CLIENT_METRICS: Final = 16
+GROUP: Final = 32
+
+RESOURCE_TYPES: Final = frozenset((TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP))
+"""The ids of ConfigResource.Type, UNKNOWN left out."""
+
+_TABLES: Final = {TOPIC: "topic", BROKER: "broker", CLIENT_METRICS: "client_metrics", GROUP: "group"}
+
+
+class ConfigKey(NamedTuple):
+    """One key: `type` is the name of a ConfigDef.Type; `default` is text as Kafka shows it, None for none.
+
+    `validator` is {"kind": name of its class, …} with "min"/"max", "values" or what it "says" of itself.
+    """
+
+    name: str
+    type: str
+    default: str | None
+    internal: bool
+    validator: Mapping[str, Any] | None
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether its value is never shown."""
+        return self.type == "PASSWORD"
+
+
+class Synonym(NamedTuple):
+    """A broker key that gives a topic key its default; its number counts `factor` of the topic key's unit."""
+
+    name: str
+    factor: int
+
+
+@cache
+def _table() -> Any:
+    path = Path(mockraft.schemas_json.__path__[0]) / "4.3.1" / "configs.json"
+    return json.loads(path.read_text())
+
+
+@cache
+def keys(resource_type: int) -> Mapping[str, ConfigKey]:
+    """The keys of a resource type by name, in the order of their definition; none for BROKER_LOGGER."""
+    if resource_type not in _TABLES:
+        return {}
+    return {
+        row["name"]: ConfigKey(
+            row["name"], row["type"], row.get("default"), row.get("internal", False), row.get("validator")
+        )
+        for row in _table()[_TABLES[resource_type]]
+    }
+
+
+@cache
+def topic_synonyms() -> Mapping[str, Sequence[Synonym]]:
+    """The broker keys behind each topic key, the strongest first."""
+    return {
+        name: [Synonym(row["name"], row["times"]) for row in rows] for name, rows in _table()["topic_synonyms"].items()
+    }
+
+
+def is_supported(resource_type: int, key: str) -> bool:
+    """Whether a config record is replayed rather than skipped (DefaultSupportedConfigChecker)."""
+    return resource_type == BROKER or key in keys(resource_type)

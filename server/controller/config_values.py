@@ -1,0 +1,162 @@
+"""How a configuration value is read and checked, in Kafka's words (ConfigDef.parseType and its validators)."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mockraft.server.controller.config_keys import ConfigKey
+from mockraft.server.controller.java_values import double_text, split_trimmed, trim
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+
+_INTEGER: Final = re.compile(r"[+-]?\d+")
+_BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
+_DECIMAL: Final = re.compile(r"([+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))[fFdD]?", re.ASCII)
+_THROTTLED_REPLICA: Final = re.compile(r"(?:\d+:\d+)?", re.ASCII)
+_LEVELS_OR_DEFAULT: Final = re.compile(r"\[(-?\d+),\.\.\.,(-?\d+)\] or (-?\d+)")
+_DURATION: Final = re.compile(
+    r"[+-]?P(?=.)(?:[+-]?\d+D)?(?:T(?=.)(?:[+-]?\d+H)?(?:[+-]?\d+M)?(?:[+-]?\d+(?:[.,]\d{0,9})?S)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+def invalid_value(name: str, value: Any, why: str) -> ApiError:
+    """The refusal INVALID_CONFIG as a ConfigException words it."""
+    return invalid_config(f"Invalid value {shown(value)} for configuration {name}: {why}")
+
+
+def invalid_config(message: str) -> ApiError:
+    """The refusal INVALID_CONFIG with a message."""
+    return ApiError(error_codes.INVALID_CONFIG, message)
+
+
+def shown(value: Any) -> str:
+    """A parsed value as Java prints it."""
+    if isinstance(value, list):
+        return f"[{', '.join(value)}]"
+    if isinstance(value, float):
+        return double_text(value)
+    return str(value)
+
+
+def parse_all(keys: Mapping[str, ConfigKey], values: Mapping[str, str]) -> dict[str, Any]:
+    """Every key's value, given or default, parsed and checked in the order of the keys; ApiError at the first bad one.
+
+    BOOLEAN gives bool, the integers int, DOUBLE float, LIST a list of str, all else str; no default gives None.
+    """
+    return {name: parse(key, values.get(name, key.default)) for name, key in keys.items()}
+
+
+def parse(key: ConfigKey, text: str | None) -> Any:
+    """One value, checked by its key's validator; ApiError(INVALID_CONFIG) when it does not fit."""
+    value = None if text is None else _parse_type(key, text)
+    validator = key.validator
+    if validator is not None:
+        kind = validator["kind"]
+        if kind == "ValidList" and isinstance(value, list):
+            value = list(dict.fromkeys(value))
+        check = _CHECKS.get(kind)
+        if check is not None:
+            check(key.name, value, validator)
+    return value
+
+
+def _parse_type(key: ConfigKey, text: str) -> Any:
+    trimmed = trim(text)
+    if key.type == "BOOLEAN":
+        if trimmed.lower() not in ("true", "false"):
+            raise invalid_value(key.name, text, "Expected value to be either true or false")
+        return trimmed.lower() == "true"
+    if key.type in _BITS:
+        limit = 1 << _BITS[key.type] - 1
+        number = int(trimmed) if _INTEGER.fullmatch(trimmed) else limit
+        if not -limit <= number < limit:
+            raise invalid_value(key.name, text, f"Not a number of type {key.type}")
+        return number
+    if key.type == "DOUBLE":
+        match = _DECIMAL.fullmatch(trimmed)
+        if match is None:
+            raise invalid_value(key.name, text, "Not a number of type DOUBLE")
+        return float(match[1])
+    if key.type == "LIST":
+        return split_trimmed(trimmed) if trimmed else []
+    return trimmed
+
+
+def _check_range(name: str, value: Any, validator: Mapping[str, Any]) -> None:
+    if value is None:
+        raise invalid_value(name, "null", "Value must be non-null")
+    if validator["min"] is not None and value < validator["min"]:
+        raise invalid_value(name, value, f"Value must be at least {validator['min']}")
+    if validator["max"] is not None and value > validator["max"]:
+        raise invalid_value(name, value, f"Value must be no more than {validator['max']}")
+
+
+def _check_string(name: str, value: Any, validator: Mapping[str, Any]) -> None:
+    if value not in validator["values"]:
+        raise invalid_value(name, value, f"String must be one of: {', '.join(validator['values'])}")
+
+
+def _check_list(name: str, value: Any, validator: Mapping[str, Any]) -> None:
+    if value is None:
+        if validator["null_allowed"]:
+            return
+        raise invalid_config(f"Configuration '{name}' values must not be null.")
+    if not value and not validator["empty_allowed"]:
+        values = f"[{', '.join(validator['values'])}]" if validator["values"] else "any non-empty value"
+        raise invalid_config(f"Configuration '{name}' must not be empty. Valid values include: {values}")
+    for each in value:
+        if not each:
+            raise invalid_config(f"Configuration '{name}' values must not be empty.")
+        if validator["values"]:
+            _check_string(name, each, validator)
+
+
+def _check_throttled_replicas(name: str, value: Any, _validator: Mapping[str, Any]) -> None:
+    replicas = [trim(each) for each in value]
+    if not all(map(_THROTTLED_REPLICA.fullmatch, replicas)) and "".join(replicas) != "*":
+        why = (
+            f"{name} must be the literal '*' or a list of replicas in the following format: "
+            "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        )
+        raise invalid_value(name, value, why)
+
+
+def _check_level(name: str, value: Any, validator: Mapping[str, Any]) -> None:
+    levels = _LEVELS_OR_DEFAULT.fullmatch(validator["says"])
+    if levels is None:
+        return
+    low, high, default = map(int, levels.groups())
+    if not low <= value <= high and value != default:
+        raise invalid_value(name, value, f"Value must be between {low} and {high} or equal to {default}")
+
+
+def _check_offset_reset(name: str, value: Any, _validator: Mapping[str, Any]) -> None:
+    kind, colon, duration = value.partition(":")
+    if value in ("earliest", "latest") or (kind == "by_duration" and colon and _is_positive_duration(duration)):
+        return
+    why = (
+        f"Invalid value `{value}` for configuration {name}. The value must be either 'earliest', 'latest' or of the "
+        "format 'by_duration:<PnDTnHnMn.nS>'."
+    )
+    raise invalid_value(name, value, why)
+
+
+def _is_positive_duration(text: str) -> bool:
+    if _DURATION.fullmatch(text) is None or not any(map(str.isdigit, text)):
+        return False
+    units = {"D": 86_400, "H": 3_600, "M": 60, "S": 1}
+    parts = re.findall(r"([+-]?[\d.,]+)([DHMS])", text.upper())
+    seconds = sum(float(number.replace(",", ".")) * units[unit] for number, unit in parts)
+    return seconds == 0 or (seconds > 0) != text.startswith("-")
+
+
+_CHECKS: Final[dict[str, Callable[[str, Any, Mapping[str, Any]], None]]] = {
+    "Range": _check_range,
+    "ValidString": _check_string,
+    "ValidList": _check_list,
+    "ThrottledReplicaListValidator": _check_throttled_replicas,
+    "LambdaValidator": _check_level,
+    "Validator": _check_offset_reset,
+}
+"""By the class of the validator; those of broker keys that a controller never checks are not here."""

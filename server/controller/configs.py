@@ -1,0 +1,224 @@
+"""Configs: what a topic's are in effect, and the records that change a resource's (ConfigurationControlManager).
+
+Not done: alter.config.policy, and the log levels of BROKER_LOGGER resources (the API refuses them).
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from mockraft.server.controller import config_keys, config_rules
+from mockraft.server.controller.config_keys import BROKER, TOPIC, ConfigKey
+from mockraft.server.controller.config_values import invalid_config
+from mockraft.server.controller.java_values import in_hash_map_order, split, split_trimmed, trim, utf16_length
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.clear_elr_record import ClearElrRecord
+from mockraft.wire.records.config_record import ConfigRecord
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.controller import Controller
+
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+UNCLEAN_LEADER_ELECTION_ENABLE: Final = "unclean.leader.election.enable"
+CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
+
+_VALUE_LENGTH_MAX: Final = 32_767
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, by its number in DescribeConfigs and CreateTopics responses."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs does to a value (AlterConfigOp.OpType)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    """One operation on one key, as requested: `operation` may be none of Operation's."""
+
+    operation: int
+    value: str | None
+
+
+class EffectiveConfig(NamedTuple):
+    """A key's value and where it comes from."""
+
+    key: ConfigKey
+    value: str | None
+    source: ConfigSource
+
+
+class BrokenOperationError(ApiError):
+    """UNKNOWN_SERVER_ERROR for the whole request: Kafka meets a null where it did not look for one."""
+
+    def __init__(self) -> None:
+        super().__init__(error_codes.UNKNOWN_SERVER_ERROR)
+
+
+def topic_config(controller: "Controller", topic_name: str, key: str) -> str | None:
+    """A topic's value of one topic key: its own, else the controller node's, the cluster's, the default."""
+    own = controller.image.configs.get((TOPIC, topic_name), {})
+    return _effective(controller, config_keys.keys(TOPIC)[key], own).value
+
+
+def effective_topic_configs(controller: "Controller", own: Mapping[str, str]) -> list[EffectiveConfig]:
+    """All values of a topic with these configs of its own, sorted by name; internal keys only where it has them."""
+    return [
+        _effective(controller, key, own)
+        for name, key in sorted(config_keys.keys(TOPIC).items())
+        if not key.internal or name in own
+    ]
+
+
+def alter_resource(
+    controller: "Controller",
+    resource_type: int,
+    name: str,
+    changes: Mapping[str, Change],
+    *,
+    is_new: bool = False,
+    forwarded: bool = False,
+) -> list[RecordAt]:
+    """The ConfigRecords for changes by key of one resource, ClearElrRecords not yet among them.
+
+    A broker's values are written even when they do not change, so that it reloads them. `is_new` leaves out the
+    question whether the resource exists. ApiError with the code of the first rule that is broken.
+    """
+    current = controller.image.configs.get((resource_type, name), {})
+    records = []
+    for key, change in in_hash_map_order(changes):
+        value = _changed(resource_type, key, change, current.get(key))
+        if value != current.get(key) or resource_type == BROKER:
+            records.append(ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value))
+    after = dict(current)
+    for record in records:
+        _check_record(controller, record, current.get(CORDONED_LOG_DIRS), forwarded)
+        if record.value is None:
+            after.pop(record.name, None)
+        else:
+            after[record.name] = record.value
+    config_rules.validate(resource_type, name, after)
+    if not is_new:
+        _check_existence(controller, resource_type, name)
+    return [RecordAt(record, 0) for record in records]
+
+
+def clear_elr_records(controller: "Controller", changed: Iterable[RecordAt]) -> list[RecordAt]:
+    """A ClearElrRecord for each change of min.insync.replicas while eligible leader replicas are kept (KIP-966)."""
+    if not controller.image.elr_enabled:
+        return []
+    return [
+        RecordAt(ClearElrRecord(topic_name=record.resource_name if record.resource_type == TOPIC else ""), 0)
+        for record, _ in changed
+        if isinstance(record, ConfigRecord) and record.name == MIN_INSYNC_REPLICAS
+    ]
+
+
+def _effective(controller: "Controller", key: ConfigKey, own: Mapping[str, str]) -> EffectiveConfig:
+    if key.name in own:
+        return EffectiveConfig(key, own[key.name], ConfigSource.TOPIC)
+    configs = controller.image.configs
+    layers = (
+        (configs.get((BROKER, str(controller.config.node_id)), {}), ConfigSource.DYNAMIC_BROKER),
+        (configs.get((BROKER, ""), {}), ConfigSource.DYNAMIC_DEFAULT_BROKER),
+        (_static_configs(controller), ConfigSource.STATIC_BROKER),
+    )
+    for values, source in layers:
+        for synonym in config_keys.topic_synonyms().get(key.name, ()):
+            if synonym.name in values:
+                return EffectiveConfig(key, _converted(values[synonym.name], synonym.factor), source)
+    return EffectiveConfig(key, key.default, ConfigSource.DEFAULT)
+
+
+def _static_configs(controller: "Controller") -> Mapping[str, str]:
+    replicas = str(controller.config.min_insync_replicas)
+    return {} if replicas == config_keys.keys(BROKER)[MIN_INSYNC_REPLICAS].default else {MIN_INSYNC_REPLICAS: replicas}
+
+
+def _converted(value: str, factor: int) -> str:
+    if factor == 1:
+        return value
+    try:
+        return str(int(trim(value)) * factor)
+    except ValueError:
+        return "0"
+
+
+def _changed(resource_type: int, key: str, change: Change, current: str | None) -> str | None:
+    if change.operation == Operation.SET:
+        return change.value
+    if change.operation == Operation.DELETE:
+        return None
+    if change.operation not in (Operation.APPEND, Operation.SUBTRACT):
+        raise BrokenOperationError
+    # The schema that Kafka's controller asks knows topic and broker keys only: other resources' lists are no lists.
+    definition = config_keys.keys(resource_type).get(key) if resource_type in (TOPIC, BROKER) else None
+    if definition is None or definition.type != "LIST":
+        operation = Operation(change.operation).name
+        raise invalid_config(f"Can't {operation} to key {key} because its type is not LIST.")
+    if change.value is None:
+        raise BrokenOperationError
+    base = definition.default if current is None else current
+    parts = [part for part in (base or "").split(",") if part]
+    for part in split(change.value):
+        if change.operation == Operation.SUBTRACT and part in parts:
+            parts.remove(part)
+        elif change.operation == Operation.APPEND and part not in parts:
+            parts.append(part)
+    return ",".join(parts)
+
+
+def _check_record(controller: "Controller", record: ConfigRecord, cordoned: str | None, forwarded: bool) -> None:
+    is_broker = record.resource_type == BROKER
+    if is_broker and record.name == MIN_INSYNC_REPLICAS and controller.image.elr_enabled:
+        if record.resource_name:
+            raise invalid_config("Broker-level min.insync.replicas cannot be altered while ELR is enabled.")
+        if record.value is None:
+            raise invalid_config("Cluster-level min.insync.replicas cannot be removed while ELR is enabled.")
+    if is_broker and record.name == CORDONED_LOG_DIRS:
+        if "cordoned_log_dirs" not in controller.image.version.supports:
+            raise invalid_config(
+                "The cordoned.log.dirs configuration value cannot be set because it requires "
+                "metadata.version >= 4.3-IV0"
+            )
+        if not forwarded and not _is_subset(record.value, cordoned):
+            raise invalid_config(
+                "When updating cordoned.log.dirs via controllers,  the new value must be a subset of the current "
+                "configuration value."
+            )
+    if record.value is not None and utf16_length(record.value) > _VALUE_LENGTH_MAX:
+        raise invalid_config(
+            "The configuration value cannot be added because it exceeds the maximum value size of "
+            f"{_VALUE_LENGTH_MAX} bytes."
+        )
+
+
+def _is_subset(value: str | None, current: str | None) -> bool:
+    if value is None or not trim(value):
+        return True
+    allowed: Collection[str] = () if current is None else split_trimmed(current)
+    wanted: Sequence[str] = split_trimmed(value)
+    return all(each in allowed for each in wanted)
+
+
+def _check_existence(controller: "Controller", resource_type: int, name: str) -> None:
+    if resource_type == TOPIC and name not in controller.image.topics.by_name:
+        raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    if resource_type == BROKER and name:
+        node_id = int(name)
+        cluster = controller.image.cluster
+        if node_id not in (controller.config.node_id, *cluster.brokers, *cluster.controllers):
+            raise ApiError(error_codes.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")

@@ -1,0 +1,72 @@
+"""What Java does with strings, numbers and maps where it shows in answers and records."""
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+_BLANKS: Final = "".join(map(chr, range(ord(" ") + 1)))
+_COMMA_WITH_WHITESPACE: Final = re.compile(r"\s*,\s*", re.ASCII)
+
+
+def trim(text: str) -> str:
+    """String.trim: without characters up to the blank at both ends."""
+    return text.strip(_BLANKS)
+
+
+def split(text: str) -> list[str]:
+    """`text.split(",")`: empty parts at the end are dropped, but an empty text is one empty part."""
+    if not text:
+        return [""]
+    parts = text.split(",")
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+def split_trimmed(text: str) -> list[str]:
+    """The parts of a trimmed list between its commas, blanks around them dropped and empty parts kept."""
+    return _COMMA_WITH_WHITESPACE.split(trim(text))
+
+
+def utf16_length(text: str) -> int:
+    """String.length: in UTF-16 units."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def double_text(number: float) -> str:
+    """Double.toString."""
+    if number != number:
+        return "NaN"
+    if number in (float("inf"), float("-inf")):
+        return "Infinity" if number > 0 else "-Infinity"
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        return repr(number)
+    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+    text = "".join(map(str, digits))
+    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{len(text) - 1 + int(exponent)}"
+
+
+def in_hash_map_order(entries: Mapping[str, T]) -> list[tuple[str, T]]:
+    """The entries as a java.util.HashMap with these keys, put one by one, iterates over them.
+
+    By bucket, and in a bucket in the order they were put; the table doubles when it is more than three quarters full.
+    """
+    buckets = 16
+    while len(entries) > buckets * 3 // 4:
+        buckets *= 2
+    return sorted(entries.items(), key=lambda entry: _spread_hash(entry[0]) & (buckets - 1))
+
+
+def _spread_hash(text: str) -> int:
+    code = 0
+    for unit in _utf16_units(text):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return code ^ code >> 16
+
+
+def _utf16_units(text: str) -> Iterable[int]:
+    data = text.encode("utf-16-be", "surrogatepass")
+    return (data[at] << 8 | data[at + 1] for at in range(0, len(data), 2))

@@ -1,0 +1,136 @@
+"""Which brokers a new partition's replicas go to, spread in stripes over racks (Kafka's StripedReplicaPlacer)."""
+
+from collections.abc import Iterable
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
+
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.controller import Controller
+
+
+class UsableBroker(NamedTuple):
+    """A broker that may be given replicas; a fenced one only as a follower."""
+
+    broker_id: int
+    rack: str | None
+    fenced: bool
+
+
+def usable_brokers(controller: "Controller") -> list[UsableBroker]:
+    """The registered brokers that are not shutting down and have a directory that is not cordoned."""
+    return [
+        UsableBroker(broker_id, registration.rack, registration.fenced)
+        for broker_id, registration in controller.image.cluster.brokers.items()
+        if not controller.heartbeats.brokers[broker_id].is_shutting_down and registration.has_uncordoned_log_dirs
+    ]
+
+
+def place(brokers: Iterable[UsableBroker], partitions: int, replication_factor: int, chance: Random) -> list[list[int]]:
+    """Replicas for each of `partitions` new partitions, the preferred leader first.
+
+    ApiError INVALID_REPLICATION_FACTOR when the brokers do not suffice.
+    """
+    racks = _RackList(brokers, chance)
+    if replication_factor <= 0:
+        raise _refusal(f"Invalid replication factor {replication_factor}: the replication factor must be positive.")
+    if racks.unfenced_brokers == 0:
+        raise _refusal("All brokers are currently fenced, or have all their log directories cordoned.")
+    if replication_factor > racks.total_brokers:
+        raise _refusal(
+            f"The target replication factor of {replication_factor} cannot be reached because only "
+            f"{racks.total_brokers} broker(s) are registered or some brokers have all their log directories cordoned."
+        )
+    return [racks.place(replication_factor) for _ in range(partitions)]
+
+
+def _refusal(message: str) -> ApiError:
+    return ApiError(error_codes.INVALID_REPLICATION_FACTOR, message)
+
+
+class _BrokerList:
+    """Brokers in a circle: each epoch begins one further and hands out every broker once."""
+
+    def __init__(self, brokers: Iterable[int], chance: Random) -> None:
+        self.brokers = sorted(brokers)
+        self.offset = chance.randrange(len(self.brokers)) if self.brokers else 0
+        self.handed_out = 0
+        self.epoch = 0
+
+    def next(self, epoch: int) -> int | None:
+        if not self.brokers:
+            return None
+        if self.epoch != epoch:
+            self.epoch = epoch
+            self.handed_out = 0
+            self.offset = (self.offset + 1) % len(self.brokers)
+        if self.handed_out == len(self.brokers):
+            return None
+        broker = self.brokers[(self.handed_out + self.offset) % len(self.brokers)]
+        self.handed_out += 1
+        return broker
+
+
+class _Rack:
+    def __init__(self, brokers: list[UsableBroker], chance: Random) -> None:
+        self.fenced = _BrokerList((broker.broker_id for broker in brokers if broker.fenced), chance)
+        self.unfenced = _BrokerList((broker.broker_id for broker in brokers if not broker.fenced), chance)
+
+    def next(self, epoch: int) -> int | None:
+        broker = self.unfenced.next(epoch)
+        return self.fenced.next(epoch) if broker is None else broker
+
+
+class _RackList:
+    """Racks in a circle: each partition begins one rack further. Brokers without a rack are a rack of their own."""
+
+    def __init__(self, brokers: Iterable[UsableBroker], chance: Random) -> None:
+        by_rack: dict[str | None, list[UsableBroker]] = {}
+        for broker in brokers:
+            by_rack.setdefault(broker.rack, []).append(broker)
+        names = sorted(by_rack, key=lambda name: (name is not None, name or ""))
+        self.racks = [_Rack(by_rack[name], chance) for name in names]
+        self.total_brokers = sum(map(len, by_rack.values()))
+        self.unfenced_brokers = sum(len(rack.unfenced.brokers) for rack in self.racks)
+        self.chance = chance
+        self.offset = chance.randrange(len(self.racks)) if self.racks else 0
+        self.epoch = 0
+
+    def place(self, replication_factor: int) -> list[int]:
+        # With one unfenced broker there is nothing to vary, and a new epoch 0 each time would not advance.
+        if self.epoch == self.unfenced_brokers > 1:
+            self._shuffle()
+            self.epoch = 0
+        if self.offset == len(self.racks):
+            self.offset = 0
+        leader_rack, leader = self._leader()
+        replicas = [leader]
+        rack = self.offset
+        has_skipped_leader_rack = False
+        while len(replicas) < replication_factor:
+            if rack == leader_rack and not has_skipped_leader_rack:
+                has_skipped_leader_rack = True
+            else:
+                broker = self.racks[rack].next(self.epoch)
+                if broker is not None:
+                    replicas.append(broker)
+            rack = (rack + 1) % len(self.racks)
+        self.epoch += 1
+        self.offset += 1
+        return replicas
+
+    def _leader(self) -> tuple[int, int]:
+        rack = self.offset
+        while True:
+            broker = self.racks[rack].unfenced.next(self.epoch)
+            if broker is not None:
+                return rack, broker
+            rack = (rack + 1) % len(self.racks)
+
+    def _shuffle(self) -> None:
+        self.chance.shuffle(self.racks)
+        for rack in self.racks:
+            self.chance.shuffle(rack.fenced.brokers)
+            self.chance.shuffle(rack.unfenced.brokers)

@@ -1,0 +1,31 @@
+"""Which names a topic may have (Kafka's Topic class)."""
+
+import re
+from typing import Final
+
+from mockraft.server.controller.java_values import utf16_length
+
+CLUSTER_METADATA: Final = "__cluster_metadata"
+
+_NAME_LENGTH_MAX: Final = 249
+_LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def reason_invalid(name: str) -> str | None:
+    """Why a topic can not have the name, in Kafka's words; None when it can."""
+    if not name:
+        reason = "the empty string is not allowed"
+    elif name in (".", ".."):
+        reason = f"'{name}' is not allowed"
+    elif utf16_length(name) > _NAME_LENGTH_MAX:
+        reason = f"the length of '{name}' is longer than the max allowed length {_NAME_LENGTH_MAX}"
+    elif not _LEGAL.fullmatch(name):
+        reason = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    else:
+        return None
+    return f"Topic name is invalid: {reason}"
+
+
+def collision_key(name: str) -> str | None:
+    """What two names must not share, because `.` and `_` are one in metric names; None for a name without either."""
+    return name.replace(".", "_") if "." in name or "_" in name else None
