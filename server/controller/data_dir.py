@@ -17,11 +17,11 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
+from mockraft.server.controller.quorum import PARTITION, TOPIC_ID, TOPIC_NAME
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 
-PARTITION_DIR = "__cluster_metadata-0"
-TOPIC_ID = bytes(15) + b"\x01"
+PARTITION_DIR = f"{TOPIC_NAME}-{PARTITION}"
 ZERO_UUID = bytes(16)
 
 

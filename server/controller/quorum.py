@@ -15,6 +15,10 @@ from mockraft.wire.records.leader_change_message import LeaderChangeMessage
 from mockraft.wire.records.leader_change_message import Voter as LeaderChangeVoter
 from mockraft.wire.records.voters_record import Endpoint, KRaftVersionFeature, Voter, VotersRecord
 
+TOPIC_NAME = "__cluster_metadata"
+TOPIC_ID = bytes(15) + b"\x01"
+PARTITION = 0
+
 OBSERVER_SESSION_TIMEOUT_MS = 300_000
 
 _KRAFT_VERSION_MAX = 1

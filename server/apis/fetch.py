@@ -1,0 +1,132 @@
+"""Fetch (1), versions 4-18, of the metadata log: KIP-595 (raft), KIP-630 (snapshots), KIP-853, KIP-1166.
+
+Order of checks and answers as in KafkaRaftClient.handleFetchRequest. As there, the log is asked for by topic id, so
+versions below 13 are refused with INVALID_REQUEST, there are no fetch sessions, and minBytes and partitionMaxBytes are
+ignored: a request that finds nothing new waits for an append or maxWaitMs. NodeEndpoints are in versions 17 and up,
+as Kafka fills them, although version 16 could hold them. Not done: authorisation.
+"""
+
+import logging
+from typing import Any
+
+from mockraft.server.apis.api import Api, Parked, RequestContext
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.quorum import PARTITION, TOPIC_ID, TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.snapshot import SnapshotId
+from mockraft.wire import error_codes
+from mockraft.wire.messages.fetch_request import FetchRequest
+from mockraft.wire.messages.fetch_response import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from mockraft.wire.messages.fetch_response import SnapshotId as ResponseSnapshotId
+
+_LOGGER = logging.getLogger(__name__)
+_RECORDS_BYTES_MAX = 8 << 20
+_NODE_ENDPOINTS_VERSION = 17
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
+    """What of the log follows the follower's offset, or why it cannot go on from there; `Parked` when nothing new."""
+    config, log = controller.config, controller.log
+    if request.cluster_id is not None and request.cluster_id != config.cluster_id:
+        return FetchResponse(error_code=error_codes.INCONSISTENT_CLUSTER_ID)
+    partition = _metadata_partition(request)
+    if partition is None:
+        return FetchResponse(error_code=error_codes.INVALID_REQUEST)
+    response, settled = _complete(request, partition, ctx, controller, ctx.now_ms)
+    if settled or request.max_wait_ms == 0 or log.high_watermark > partition.high_watermark:
+        return response
+
+    def retry(now_ms: int, expired: bool) -> Any:
+        if log.end_offset > partition.fetch_offset:
+            return _complete(request, partition, ctx, controller, now_ms)[0]
+        return response if expired else None
+
+    return Parked(ctx.now_ms + request.max_wait_ms, retry)
+
+
+def error(_request: Any, error_code: int, _message: str | None) -> Any:
+    """A top-level error."""
+    return FetchResponse(error_code=error_code)
+
+
+def _metadata_partition(request: Any) -> Any:
+    """The one partition asked for, None unless it is the metadata log's (RaftUtil.hasValidTopicPartition)."""
+    if len(request.topics) != 1 or request.topics[0].topic_id != TOPIC_ID:
+        return None
+    partitions = request.topics[0].partitions
+    return partitions[0] if len(partitions) == 1 and partitions[0].partition == PARTITION else None
+
+
+def _complete(
+    request: Any, partition: Any, ctx: RequestContext, controller: Controller, now_ms: int
+) -> tuple[Any, bool]:
+    """The response as of now, and whether it says something that must not wait."""
+    log = controller.log
+    offset, last_epoch = partition.fetch_offset, partition.last_fetched_epoch
+    replica = ReplicaKey(
+        request.replica_id if request.replica_id != -1 else request.replica_state.replica_id,
+        partition.replica_directory_id,
+    )
+    refused = _refusal(request, partition, controller, replica)
+    if refused:
+        data = PartitionData(error_code=refused, high_watermark=-1)
+        return _response(data, ctx, controller), True
+    data = PartitionData(high_watermark=log.high_watermark)
+    differs = log.check(offset, last_epoch)
+    if isinstance(differs, SnapshotId):
+        data.snapshot_id = ResponseSnapshotId(end_offset=differs.end_offset, epoch=differs.epoch)
+    elif differs is not None:
+        data.diverging_epoch = EpochEndOffset(epoch=differs.epoch, end_offset=differs.end_offset)
+        _LOGGER.warning(
+            "replica %d has the log up to %d, epoch %d; this log ends at %d, epoch %d: it is told to truncate to %d"
+            " (a broker exits when that is below its high watermark)",
+            *(replica.id, offset, last_epoch, log.end_offset, log.last_epoch, differs.end_offset),
+        )
+    else:
+        data.records = log.read(offset, min(request.max_bytes, _RECORDS_BYTES_MAX))
+        if replica.id >= 0:
+            log.observers.fetched(replica, offset, log.end_offset, now_ms)
+    return _response(data, ctx, controller), differs is not None or bool(data.records)
+
+
+def _refusal(request: Any, partition: Any, controller: Controller, replica: ReplicaKey) -> int:
+    leader_epoch = controller.log.leader_epoch
+    if (
+        request.max_wait_ms < 0
+        or partition.fetch_offset < 0
+        or partition.last_fetched_epoch < 0
+        or partition.last_fetched_epoch > partition.current_leader_epoch
+    ):
+        return error_codes.INVALID_REQUEST
+    if partition.current_leader_epoch < leader_epoch:
+        return error_codes.FENCED_LEADER_EPOCH
+    if partition.current_leader_epoch > leader_epoch:
+        return error_codes.UNKNOWN_LEADER_EPOCH
+    if replica.id == controller.config.node_id:
+        # Kafka's leader breaks on a follower with its own id (LeaderState.updateReplicaState).
+        return error_codes.UNKNOWN_SERVER_ERROR
+    return error_codes.NONE
+
+
+def _response(data: PartitionData, ctx: RequestContext, controller: Controller) -> Any:
+    config, log = controller.config, controller.log
+    data.partition_index = PARTITION
+    data.log_start_offset = log.start_offset
+    data.current_leader = LeaderIdAndEpoch(leader_id=config.node_id, leader_epoch=log.leader_epoch)
+    if data.records is None:
+        data.records = b""
+    topic = FetchableTopicResponse(topic=TOPIC_NAME, topic_id=TOPIC_ID, partitions=[data])
+    response = FetchResponse(responses=[topic])
+    if ctx.api_version >= _NODE_ENDPOINTS_VERSION:
+        endpoint = NodeEndpoint(node_id=config.node_id, host=config.voter_host, port=config.voter_port)
+        response.node_endpoints = [endpoint]
+    return response
+
+
+API = Api(FetchRequest, FetchResponse, handle, 4, 18, error)
