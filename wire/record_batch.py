@@ -47,7 +47,7 @@ class BatchHeader(NamedTuple):
     attributes: int
     base_timestamp_ms: int
     max_timestamp_ms: int
-    count: int
+    record_count: int
 
     @property
     def is_control(self) -> bool:
@@ -68,7 +68,7 @@ class Batch(NamedTuple):
 
 def encode(values: Sequence[bytes], *, base_offset: int, leader_epoch: int, timestamp_ms: int) -> bytes:
     """A data batch as the active controller appends it: null keys, one timestamp for all. WireError when empty."""
-    parts = []
+    parts: list[bytes] = []
     for index, value in enumerate(values):
         delta = _varint(index)
         size = _varint(len(value))
@@ -81,7 +81,7 @@ def encode_control(
     pairs: Sequence[tuple[bytes, bytes]], *, base_offset: int, leader_epoch: int, timestamp_ms: int
 ) -> bytes:
     """A control batch of (key, value) pairs; keys come from `control_key`. WireError when empty."""
-    parts = []
+    parts: list[bytes] = []
     for index, (key, value) in enumerate(pairs):
         body = b"".join((b"\0\0", _varint(index), _varint(len(key)), key, _varint(len(value)), value, b"\0"))
         parts += (_varint(len(body)), body)
@@ -171,7 +171,7 @@ def read_batch(data: bytes, header: BatchHeader) -> Batch:
     records: list[tuple[bytes | None, bytes | None]] = []
     timestamps_ms: list[int] = []
     fixed_time = header.max_timestamp_ms if header.attributes & _LOG_APPEND_TIME else None
-    for index in range(header.count):
+    for index in range(header.record_count):
         length, position = _read_varint(data, position, header.end)
         end = position + length
         if length < 0 or end > header.end:

@@ -255,7 +255,7 @@ class MetadataLog:
             self._apply_voters(self.snapshots[-1].batches())
             self._voters_in_log = self.snapshots[-1].id != snapshot.BOOTSTRAP
         for header, data in storage.recover():
-            self._batches.add(data, header.base_offset, header.count, header.leader_epoch)
+            self._batches.add(data, header.base_offset, header.record_count, header.leader_epoch)
             self._last_timestamp_ms = header.max_timestamp_ms
             if header.is_control and self._apply_voters([record_batch.read_batch(data, header)]):
                 self._voters_in_log = True
