@@ -18,7 +18,7 @@ from mockraft.wire import messages
 FRAME_BYTES_MAX = 104857600
 _LENGTH = Struct(">i")
 _REQUEST = Struct(">hhi")
-_CLIENT_ID_LENGTH = Struct(">h")
+_REQUEST_START = Struct(">hhih")
 _TLS_HANDSHAKE = b"\x16\x03"
 _CLIENT_ID_BYTES_MAX = 1024
 
@@ -194,13 +194,12 @@ def _starts_a_frame(data: bytes, open_ids: Container[int] | None) -> bool:
     if not 4 <= length <= FRAME_BYTES_MAX:
         return False
     if open_ids is not None:
-        return _LENGTH.unpack_from(data, 4)[0] in open_ids
-    api_key, api_version, _ = _REQUEST.unpack_from(data, 4)
-    (client_id_bytes,) = _CLIENT_ID_LENGTH.unpack_from(data, 12)
+        return bool(_LENGTH.unpack_from(data, 4)[0] in open_ids)
+    api_key, api_version, _, client_id_bytes = _REQUEST_START.unpack_from(data, 4)
     try:
         request = messages.request(api_key)
     except (KeyError, ValueError):
         return False
-    return request.min_version <= api_version <= request.max_version and -1 <= client_id_bytes <= min(
-        _CLIENT_ID_BYTES_MAX, length - 10
-    )
+    if not request.min_version <= api_version <= request.max_version:
+        return False
+    return -1 <= int(client_id_bytes) <= min(_CLIENT_ID_BYTES_MAX, length - 10)

@@ -118,7 +118,7 @@ class _UnsignedVarint(c.Construct):  # type: ignore[misc]
     def _parse(self, stream: Any, context: Any, path: str) -> int:
         value = 0
         for index in range(_VARINT_BYTES_MAX):
-            byte = c.stream_read(stream, 1, path)[0]
+            byte: int = c.stream_read(stream, 1, path)[0]
             value |= (byte & 0x7F) << (7 * index)
             if byte < 0x80:
                 if value >= 1 << 32:
@@ -210,12 +210,11 @@ class _Block(c.Construct):  # type: ignore[misc]
         if length is not None:
             if self.is_text and length > STRING_BYTES_MAX:
                 raise BrokenBytesError(start, path, f"a string of {length} bytes; Kafka allows {STRING_BYTES_MAX}")
-            value = c.stream_read(stream, length, path)
-            if self.is_text:
-                try:
-                    value = value.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise BrokenBytesError(start, path, f"not UTF-8: {error.reason}") from None
+            content: bytes = c.stream_read(stream, length, path)
+            try:
+                value = content.decode("utf-8") if self.is_text else content
+            except UnicodeDecodeError as error:
+                raise BrokenBytesError(start, path, f"not UTF-8: {error.reason}") from None
         context.spans.append(Span(start, _tell(stream) - start, path, self.type_name, value, self.spec))
         return value
 
