@@ -10,8 +10,8 @@ from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.features import SUPPORTED
-from mockraft.wire import api_keys, error_codes
+from mockraft.server.controller.features import KRAFT_VERSION, supported_features
+from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.api_versions_response import (
     ApiVersion,
@@ -35,16 +35,16 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     return ApiVersionsResponse(
         api_keys=[_versions(api) for api in ctx.apis.values()],
         supported_features=[
-            SupportedFeatureKey(name=name, min_version=level_min, max_version=level_max)
-            for name, (level_min, level_max) in SUPPORTED.items()
-            if ctx.api_version >= 4 or level_min > 0
+            SupportedFeatureKey(name=name, min_version=feature.min_level, max_version=feature.max_level)
+            for name, feature in supported_features().items()
+            if ctx.api_version >= 4 or feature.min_level > 0
         ],
         finalized_features=[
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in controller.image.features.levels.items()
+            for name, level in (*controller.image.features.items(), (KRAFT_VERSION, controller.config.kraft_version))
             if level != 0
         ],
-        finalized_features_epoch=controller.image.features.epoch,
+        finalized_features_epoch=controller.features_epoch,
     )
 
 
@@ -59,5 +59,3 @@ def _versions(api: Api) -> ApiVersion:
 
 
 API = Api(ApiVersionsRequest, ApiVersionsResponse, handle, 0, 4, error)
-
-assert API.api_key == api_keys.API_VERSIONS

@@ -8,6 +8,7 @@ from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.features import metadata_version
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
@@ -16,15 +17,13 @@ from mockraft.wire.messages.describe_cluster_response import DescribeClusterBrok
 BROKER_ENDPOINT = 1
 CONTROLLER_ENDPOINT = 2
 
-METADATA_VERSION_WITH_CONTROLLER_REGISTRATION = 15
-
 CLUSTER_OPERATIONS_BITS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 """CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE (AclEntry)."""
 
 
 def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     """The controllers of this cluster."""
-    if controller.image.features.metadata_version < METADATA_VERSION_WITH_CONTROLLER_REGISTRATION:
+    if "controller_registration" not in metadata_version(controller.image.metadata_version).supports:
         raise ApiError(
             error_codes.UNSUPPORTED_VERSION,
             "Direct-to-controller communication is not supported with the current MetadataVersion.",

@@ -39,6 +39,8 @@ class Controller:
         self.log = log
         self.chance = chance
         self.image = Image()
+        # What ApiVersions calls FinalizedFeaturesEpoch: the end of what the features were last loaded from.
+        self.features_epoch = log.end_offset - 1
         self.sessions = Sessions(config.session_timeout_ms)
         self.heartbeats = HeartbeatStates()
         for offset, (record, _) in log.records():
