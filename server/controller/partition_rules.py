@@ -1,17 +1,15 @@
 """What holds for a partition when it is changed: topic configs, brokers' states and directories put together."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from mockraft.server.controller import configs
 from mockraft.server.controller.elections import Election
-from mockraft.server.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, Partition, Topic
+from mockraft.server.controller.image import Partition, Topic
 from mockraft.server.controller.partitions import PartitionRules
 
 if TYPE_CHECKING:
     from mockraft.server.controller.controller import Controller
-
-_MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
-_UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
 
 
 def partition_rules(
@@ -44,29 +42,15 @@ def partition_rules(
 
 def min_isr(controller: "Controller", topic: Topic) -> int:
     """The topic's effective min.insync.replicas, at most the replication factor of its first partition."""
-    value = _effective_config(controller, topic.name, _MIN_INSYNC_REPLICAS)
-    wanted = controller.config.min_insync_replicas if value is None else int(value)
-    return min(wanted, len(topic.partitions[0].replicas))
+    value = configs.topic_config(controller, topic.name, configs.MIN_INSYNC_REPLICAS)
+    assert value is not None, "min.insync.replicas has a default"
+    return min(int(value), len(topic.partitions[0].replicas))
 
 
 def topic_election(controller: "Controller", topic: Topic) -> Election:
     """How the topic's partitions find a leader: uncleanly if its config allows it."""
-    value = _effective_config(controller, topic.name, _UNCLEAN_LEADER_ELECTION) or ""
-    return Election.UNCLEAN if value.lower() == "true" else Election.ONLINE
-
-
-def _effective_config(controller: "Controller", topic_name: str, key: str) -> str | None:
-    """The topic's own value, else this node's, else the cluster's (KafkaConfigSchema.resolveEffectiveTopicConfig)."""
-    configs = controller.image.configs
-    for resource in (
-        (TOPIC_RESOURCE, topic_name),
-        (BROKER_RESOURCE, str(controller.config.node_id)),
-        (BROKER_RESOURCE, ""),
-    ):
-        value = configs.get(resource, {}).get(key)
-        if value is not None:
-            return value
-    return None
+    value = configs.topic_config(controller, topic.name, configs.UNCLEAN_LEADER_ELECTION_ENABLE)
+    return Election.UNCLEAN if value is not None and value.lower() == "true" else Election.ONLINE
 
 
 def _is_online(controller: "Controller", partition: Partition, broker_id: int) -> bool:

@@ -9,13 +9,10 @@ from mockraft.server.controller.image.cluster import (
 )
 from mockraft.server.controller.image.image import NOT_MODELLED, Image
 from mockraft.server.controller.image.partition_index import TopicPartition
-from mockraft.server.controller.image.settings import BROKER_RESOURCE, TOPIC_RESOURCE
 from mockraft.server.controller.image.topics import Partition, Topic, TopicsImage
 
 __all__ = [
-    "BROKER_RESOURCE",
     "NOT_MODELLED",
-    "TOPIC_RESOURCE",
     "BrokerRegistration",
     "ClusterImage",
     "ControllerRegistration",

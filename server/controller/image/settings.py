@@ -2,17 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
 
+from mockraft.server.controller import config_keys
 from mockraft.server.controller.features import METADATA_VERSION
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 from mockraft.wire.records.producer_ids_record import ProducerIdsRecord
-
-TOPIC_RESOURCE: Final = 2
-BROKER_RESOURCE: Final = 4
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Sorted (entity type, entity name) pairs; name None is the default entity."""
@@ -35,7 +32,9 @@ class SettingsImage:
     producer_ids: ProducerIdsImage = field(default_factory=ProducerIdsImage)
 
     def apply_config(self, record: ConfigRecord, offset: int) -> None:
-        """A config value is set, or with value None deleted."""
+        """A config value is set, or with value None deleted; a key that no resource of the type has is skipped."""
+        if not config_keys.is_supported(record.resource_type, record.name):
+            return
         resource = (record.resource_type, record.resource_name)
         values = self.configs.setdefault(resource, {})
         if record.value is None:
@@ -47,7 +46,7 @@ class SettingsImage:
 
     def drop_topic_configs(self, topic_name: str) -> None:
         """The topic is gone, and its configs with it."""
-        self.configs.pop((TOPIC_RESOURCE, topic_name), None)
+        self.configs.pop((config_keys.TOPIC, topic_name), None)
 
     def apply_feature_level(self, record: FeatureLevelRecord, offset: int) -> None:
         """A feature is finalized at a level; at 0 it is no longer finalized."""
