@@ -27,7 +27,8 @@ class KafkaCluster:
         session_timeout_ms: after how long without a heartbeat the controller fences a broker.
         log_dir_count: data folders of each broker.
         broker_properties: more of every broker's ``server.properties``.
-        controller_options: more options of ``mockraft serve``; Kafka's own controller does not get them.
+        controller_properties: more of the controller's ``server.properties``; mockraft gets them as the options of
+            the same name: ``num.partitions`` is ``--num-partitions``.
     """
 
     def __init__(
@@ -40,16 +41,17 @@ class KafkaCluster:
         session_timeout_ms: int = 9_000,
         log_dir_count: int = 2,
         broker_properties: Mapping[str, str] | None = None,
-        controller_options: Sequence[str] = (),
+        controller_properties: Mapping[str, str] | None = None,
     ) -> None:
         self.cluster_id = random_uuid()
+        properties = dict(controller_properties or {})
         self.controller: KafkaController | MockraftController
         if controller == "kafka":
             self.controller = KafkaController(
                 directory / "controller",
                 self.cluster_id,
                 release_version=metadata_version,
-                properties={"broker.session.timeout.ms": str(session_timeout_ms)},
+                properties={"broker.session.timeout.ms": str(session_timeout_ms), **properties},
             )
         else:
             self.controller = MockraftController(
@@ -57,7 +59,7 @@ class KafkaCluster:
                 self.cluster_id,
                 metadata_version=metadata_version,
                 session_timeout_ms=session_timeout_ms,
-                options=controller_options,
+                options=[text for key, value in properties.items() for text in (f"--{key.replace('.', '-')}", value)],
             )
         self.brokers = {
             node_id: KafkaBroker(

@@ -1,6 +1,6 @@
 """Clusters of real brokers for the tests, their clients, and what every process printed when a test fails.
 
-``MOCKRAFT_TEST_CONTROLLER=kafka`` runs the same tests on Kafka's own controller: what passes there is right about Kafka.
+``MOCKRAFT_TEST_CONTROLLER=kafka`` runs the same tests on Kafka's own controller: what passes there is true of Kafka.
 """
 
 from __future__ import annotations

@@ -78,9 +78,7 @@ def test_a_lost_log_dir_moves_its_leaders_and_only_those(
 ) -> None:
     broker, servers = cluster.brokers[1], cluster.bootstrap_servers
     led = _led_by(broker, partitions_of(servers, topic))
-    lost = next(
-        folder for folder in broker.log_dirs if any((folder / f"{topic}-{number}").is_dir() for number in led)
-    )
+    lost = next(folder for folder in broker.log_dirs if any((folder / f"{topic}-{number}").is_dir() for number in led))
     in_lost = {number for number in range(6) if (lost / f"{topic}-{number}").is_dir()}
     with keep_producing(servers, topic) as acknowledged:
         before = len(acknowledged)

@@ -1,0 +1,134 @@
+"""The controller goes and comes back with its data dir; the brokers carry on and nothing it promised is gone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+from mockraft.kafka_cluster import KafkaCluster
+from mockraft.kafka_processes import KafkaController, KafkaTool, wait_until
+
+pytestmark = pytest.mark.real_kafka
+
+CreateTopic = Callable[..., None]
+Consume = Callable[..., list[str]]
+KeepProducing = Callable[..., AbstractContextManager[list[str]]]
+
+
+@pytest.fixture(scope="module")
+def cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
+    return start_cluster(versions=("4.3.1",) * 2)
+
+
+def _registrations(cluster: KafkaCluster) -> list[int]:
+    return [broker.whole_log.count("Successfully registered broker") for broker in cluster.brokers.values()]
+
+
+def _topics(cluster: KafkaCluster) -> set[str]:
+    return set(AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=10).topics)
+
+
+def _checkpoints(cluster: KafkaCluster) -> list[Path]:
+    """The snapshots of the controller's metadata log, less the one that formatting writes."""
+    found = cluster.controller.log_path.parent.rglob("__cluster_metadata-0/*.checkpoint")
+    return sorted(path for path in found if not path.name.startswith("0" * 20))
+
+
+def test_brokers_carry_on_while_the_controller_restarts(
+    cluster: KafkaCluster, create_topic: CreateTopic, keep_producing: KeepProducing, consume: Consume
+) -> None:
+    servers, registrations = cluster.bootstrap_servers, _registrations(cluster)
+    create_topic(servers, "before", partitions=2, replicas=2)
+    with keep_producing(servers, "before") as acknowledged:
+        exit_code = cluster.controller.stop()
+        assert exit_code == (143 if isinstance(cluster.controller, KafkaController) else 0)
+        without_controller = len(acknowledged)
+        wait_until(lambda: len(acknowledged) > without_controller + 100, 20, "messages without a controller")
+        cluster.controller.start()
+        cluster.controller.wait_until_running()
+        create_topic(servers, "after", partitions=2, replicas=2)
+    assert set(acknowledged) == set(consume(servers, "before"))
+    assert _registrations(cluster) == registrations
+
+
+def test_a_killed_controller_comes_back_with_every_topic_it_had_acknowledged(
+    cluster: KafkaCluster, create_topic: CreateTopic
+) -> None:
+    created: list[str] = []
+    killed = threading.Event()
+
+    def work() -> None:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        for number in range(10_000):
+            name = f"sure-{number}"
+            try:
+                admin.create_topics([NewTopic(name, 1, 2)], request_timeout=2)[name].result(3)
+            except KafkaException:
+                return
+            created.append(name)
+            if killed.is_set():
+                return
+
+    registrations = _registrations(cluster)
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        wait_until(lambda: len(created) >= 20, 30, "20 topics")
+        cluster.controller.kill()
+    finally:
+        killed.set()
+        thread.join()
+    cluster.controller.start()
+    cluster.controller.wait_until_running()
+    create_topic(cluster.bootstrap_servers, "after-kill", replicas=2)
+    assert set(created) <= _topics(cluster)
+    assert _registrations(cluster) == registrations
+
+
+def test_a_controller_and_a_new_broker_start_from_a_snapshot(
+    start_cluster: Callable[..., KafkaCluster],
+    create_topic: CreateTopic,
+    produce: Callable[..., list[str]],
+    consume: Consume,
+) -> None:
+    small = {"metadata.log.max.record.bytes.between.snapshots": "3000"}
+    cluster = start_cluster(versions=("4.3.1",), controller_properties=small)
+    servers, broker = cluster.bootstrap_servers, cluster.brokers[1]
+    create_topic(servers, "kept", partitions=3)
+    values = [f"value-{index}" for index in range(100)]
+    produce(servers, "kept", values)
+    known = len(_checkpoints(cluster))
+    for number in range(30):
+        create_topic(servers, f"filler-{number}")
+    wait_until(lambda: len(_checkpoints(cluster)) > known, 20, "a snapshot on disk")
+
+    cluster.controller.stop()
+    cluster.controller.start()
+    cluster.controller.wait_until_running()
+    create_topic(servers, "after")
+    assert _topics(cluster) >= {"kept", "after", *(f"filler-{number}" for number in range(30))}
+
+    broker.stop()
+    for path in broker.metadata_log_dir.glob("__cluster_metadata-0/*"):
+        path.unlink()
+    (broker.metadata_log_dir / "__cluster_metadata-0").rmdir()
+    broker.start()
+    broker.wait_until_running()
+    broker.wait_for_log(r"Fetching snapshot|downloading snapshot")
+    assert _topics(cluster) >= {"kept", "after"}
+    assert sorted(consume(servers, "kept")) == sorted(values)
+
+
+def test_kafka_dump_log_reads_the_controllers_files(cluster: KafkaCluster, create_topic: CreateTopic) -> None:
+    create_topic(cluster.bootstrap_servers, "written-down", replicas=2)
+    segments = sorted(cluster.controller.log_path.parent.rglob("__cluster_metadata-0/*.log"))
+    files = ("--files", ",".join(map(str, segments)))
+    printed = KafkaTool("kafka-dump-log").run("--cluster-metadata-decoder", *files)
+    assert '"type":"TOPIC_RECORD","version":0,"data":{"name":"written-down"' in printed
+    assert "isvalid: false" not in printed
+    assert "Could not decode" not in printed
