@@ -1,0 +1,1 @@
+"""Captured Kafka traffic: from capture files to exchanges. Never imports the server."""

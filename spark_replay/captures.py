@@ -17,15 +17,16 @@ import construct as c
 SYN, RST, FIN, ACK = 0x02, 0x04, 0x01, 0x10
 CAPTURED_BYTES_MAX = 1 << 26
 
-_LITTLE, _BIG = (
-    (
-        c.Struct(
-            "version_major" / u16, "version_minor" / u16, "zone" / u32, "figures" / u32, "snaplen" / u32, "link" / u32
-        ),
+
+def _pcap_headers(u16: Any, u32: Any) -> tuple[Any, Any]:
+    """The file's header after its magic, and a record's, in one byte order."""
+    return (
+        c.Struct("major" / u16, "minor" / u16, "zone" / u32, "figures" / u32, "snaplen" / u32, "link" / u32),
         c.Struct("seconds" / u32, "fraction" / u32, "captured_bytes" / u32, "original_bytes" / u32),
     )
-    for u16, u32 in ((c.Int16ul, c.Int32ul), (c.Int16ub, c.Int32ub))
-)
+
+
+_LITTLE, _BIG = _pcap_headers(c.Int16ul, c.Int32ul), _pcap_headers(c.Int16ub, c.Int32ub)
 # The magic's four bytes: byte order and what one unit of a timestamp's fraction is, in nanoseconds.
 _MAGICS: dict[bytes, tuple[tuple[Any, Any], int]] = {
     b"\xd4\xc3\xb2\xa1": (_LITTLE, 1000),

@@ -200,6 +200,5 @@ def _starts_a_frame(data: bytes, open_ids: Container[int] | None) -> bool:
         request = messages.request(api_key)
     except (KeyError, ValueError):
         return False
-    if not request.min_version <= api_version <= request.max_version:
-        return False
-    return -1 <= int(client_id_bytes) <= min(_CLIENT_ID_BYTES_MAX, length - 10)
+    known = range(request.min_version, request.max_version + 1)
+    return api_version in known and -1 <= int(client_id_bytes) <= min(_CLIENT_ID_BYTES_MAX, length - 10)

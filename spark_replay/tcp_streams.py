@@ -26,7 +26,7 @@ class Connection(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Bytes that directly follow those of the chunk before it, unless `gap_bytes` (all, when -1: a start midway) lack."""
+    """Bytes that directly follow the last chunk's, unless `gap_bytes` are missing between (-1: a start midway)."""
 
     connection: Connection
     from_client: bool
