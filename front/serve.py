@@ -88,6 +88,14 @@ def _cluster_id(text: str) -> str:
     return text
 
 
+def _cluster_id_of(data_dir: Path | None) -> str | None:
+    if data_dir is None:
+        return None
+    from mockraft.server.controller.data_dir import cluster_id_of
+
+    return cluster_id_of(data_dir)
+
+
 def serve(
     host: Host = "127.0.0.1",
     port: Port = 9093,
@@ -114,7 +122,6 @@ def serve(
     """Run a controller."""
     from mockraft.logs import configure
     from mockraft.server.config import ControllerConfig
-    from mockraft.server.controller.data_dir import cluster_id_of
     from mockraft.server.running import event_loop, random_cluster_id
 
     if log_level.upper() not in logging.getLevelNamesMapping():
@@ -123,7 +130,7 @@ def serve(
     descriptors = _raise_descriptor_limit()
     chance = random.Random(seed)
     if cluster_id is None:
-        cluster_id = (cluster_id_of(data_dir) if data_dir else None) or random_cluster_id(chance)
+        cluster_id = _cluster_id_of(data_dir) or random_cluster_id(chance)
     config = ControllerConfig(
         host=host,
         port=port,

@@ -1,0 +1,106 @@
+"""A node without sockets, and a controller without a log, for tests of what lies between."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from mockraft.server.apis import api_versions
+from mockraft.server.apis.api import Api
+from mockraft.server.config import ControllerConfig
+from mockraft.server.effects import Close, Effect, Send
+from mockraft.server.node import Node
+from mockraft.wire import messages
+from mockraft.wire.connection import FrameReader, read_response_body, write_request
+
+START_MS = 1_700_000_000_000
+
+
+@dataclass
+class StillLog:
+    end_offset: int = 10
+    high_watermark: int = 10
+
+
+@dataclass
+class StillController:
+    """What the node needs of a controller, and nothing behind it."""
+
+    config: ControllerConfig = field(default_factory=ControllerConfig)
+    log: StillLog = field(default_factory=StillLog)
+    next_ms: int = 1 << 62
+    ticks: list[int] = field(default_factory=list)
+    on_tick: Callable[[int], None] = lambda now_ms: None
+
+    def tick(self, now_ms: int) -> None:
+        self.ticks.append(now_ms)
+        self.on_tick(now_ms)
+
+    def next_tick_ms(self, now_ms: int) -> int:
+        return self.next_ms
+
+
+class Rig:
+    """A node, a time, and the client's end of its connections."""
+
+    def __init__(self, controller: Any, apis: Iterable[Api]) -> None:
+        self.controller = controller
+        self.node = Node(controller, {api.api_key: api for api in apis})
+        self.now_ms = START_MS
+        self.effects: list[Effect] = []
+        self._connections_made = 0
+        self._correlation_id = 100
+
+    def connect(self) -> int:
+        self._connections_made += 1
+        self.effects = self.node.connected(self._connections_made, "127.0.0.1:50000", self.now_ms)
+        return self._connections_made
+
+    def send(self, connection_id: int, data: bytes) -> list[Effect]:
+        self.effects = self.node.step(connection_id, data, self.now_ms)
+        return self.effects
+
+    def frame(self, message: Any, version: int, client_id: str | None = "test") -> bytes:
+        self._correlation_id += 1
+        return write_request(message, version, self._correlation_id, client_id)
+
+    def ask(self, connection_id: int, message: Any, version: int) -> Any:
+        """Send one request and give its decoded response; the answer must come at once."""
+        self.send(connection_id, self.frame(message, version))
+        (sent,) = [effect for effect in self.effects if isinstance(effect, Send)]
+        assert sent.connection_id == connection_id
+        (frame,) = FrameReader().receive_data(sent.data)
+        assert int.from_bytes(frame[:4], "big") == self._correlation_id
+        offset = 4 + messages.response_header_version(message.api_key, version)
+        return read_response_body(frame, offset, message.api_key, version)
+
+    def sends(self, connection_id: int | None = None) -> list[bytes]:
+        return [e.data for e in self.effects if isinstance(e, Send) and connection_id in (None, e.connection_id)]
+
+    def correlation_ids(self, connection_id: int | None = None) -> list[int]:
+        return [int.from_bytes(data[4:8], "big") for data in self.sends(connection_id)]
+
+    def closes(self) -> list[Close]:
+        return [effect for effect in self.effects if isinstance(effect, Close)]
+
+    def tick(self, now_ms: int) -> list[Effect]:
+        self.now_ms = now_ms
+        self.effects = self.node.tick(now_ms)
+        return self.effects
+
+
+@pytest.fixture
+def still_controller() -> StillController:
+    return StillController()
+
+
+@pytest.fixture
+def make_rig(still_controller: StillController) -> Callable[..., Rig]:
+    """`make_rig(*apis, controller=None, **config options)`; ApiVersions is always among the APIs."""
+
+    def make(*apis: Api, controller: Any = None, **options: Any) -> Rig:
+        if options:
+            still_controller.config = ControllerConfig(**options)
+        return Rig(controller or still_controller, (api_versions.API, *apis))
+
+    return make
