@@ -62,11 +62,7 @@ def _prefix(record_type: int, version: int) -> bytes:
 def _class_of(record_type: int) -> Any:
     record_class = _CLASSES.get(record_type)
     if record_class is None:
-        try:
-            record_class = records.by_type(record_type)
-        except KeyError:
-            raise WireError(f"metadata record: unknown type {record_type}") from None
-        _CLASSES[record_type] = record_class
+        record_class = _CLASSES[record_type] = records.by_type(record_type)
     return record_class
 
 

@@ -126,6 +126,16 @@ class DataDir:
         return directory_id
 
 
+def cluster_id_of(path: Path) -> str | None:
+    """The cluster id in a data dir's meta.properties, None where there is none yet. DataDirError when unreadable."""
+    try:
+        return _read_properties((path / "meta.properties").read_text()).get("cluster.id")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataDirError(f"{path / 'meta.properties'}: cannot be read: {error}") from error
+
+
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file so that a crash leaves the old one or the new one, whole."""
     beside = path.with_name(path.name + ".tmp")
