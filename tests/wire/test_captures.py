@@ -1,0 +1,131 @@
+"""Every frame of real Kafka traffic decodes and re-encodes to the same bytes, and so does all that is packed inside."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft.spark_replay.exchanges import Exchange, read_exchanges
+from mockraft.wire import api_keys, messages, metadata_log_frame, record_batch, records, schema_reading
+
+CAPTURES = Path(__file__).parents[1] / "captures"
+METADATA_TOPIC_ID = bytes(15) + b"\x01"
+CONTROL_RECORDS = {
+    record_batch.LEADER_CHANGE: "LeaderChangeMessage",
+    record_batch.SNAPSHOT_HEADER: "SnapshotHeaderRecord",
+    record_batch.SNAPSHOT_FOOTER: "SnapshotFooterRecord",
+    record_batch.KRAFT_VERSION: "KRaftVersionRecord",
+    record_batch.KRAFT_VOTERS: "VotersRecord",
+}
+
+
+@pytest.fixture(scope="module", params=[("controller-4.3.1", {19093}), ("brokers-4.3.1", {19192, 19292})], ids=lambda p: p[0])
+def exchanges(request: pytest.FixtureRequest) -> list[Exchange]:
+    name, ports = request.param
+    return list(read_exchanges(CAPTURES / f"{name}.pcap", ports))
+
+
+def rewritten(cls: Any, frame: bytes, header_class: Any, header_version: int, version: int) -> tuple[Any, bytes]:
+    """A frame's body and the frame written again; the construct reading must agree on both."""
+    header, offset = header_class.read_from(frame, header_version, 0)
+    body, end = cls.read_from(frame, version, offset)
+    assert end == len(frame)
+    tree = schema_reading.read(cls.__name__, version, frame, offset=offset)
+    assert schema_reading.write(cls.__name__, version, tree) == frame[offset:]
+    return body, header.write(header_version) + body.write(version)
+
+
+def reread_request(frame: bytes, api_key: int, version: int) -> Any:
+    header_version = messages.request_header_version(api_key, version)
+    body, again = rewritten(messages.request(api_key), frame, messages.RequestHeader, header_version, version)
+    assert again == frame
+    return body
+
+
+def reread_response(frame: bytes, api_key: int, version: int) -> Any:
+    header_version = messages.response_header_version(api_key, version)
+    body, again = rewritten(messages.response(api_key), frame, messages.ResponseHeader, header_version, version)
+    assert again == frame
+    return body
+
+
+def test_every_frame_decodes_and_re_encodes_to_the_same_bytes(exchanges: list[Exchange]) -> None:
+    frames = 0
+    for exchange in exchanges:
+        if exchange.request is not None:
+            reread_request(exchange.request.data, exchange.api_key, exchange.api_version)
+            frames += 1
+        if exchange.response is not None:
+            reread_response(exchange.response.data, exchange.api_key, exchange.api_version)
+            frames += 1
+    assert frames in (1726, 931)
+
+
+def test_requests_inside_envelopes_re_encode_to_the_same_bytes() -> None:
+    inner: Counter[str] = Counter()
+    for exchange in read_exchanges(CAPTURES / "controller-4.3.1.pcap"):
+        if exchange.api_key != api_keys.ENVELOPE or exchange.request is None or exchange.response is None:
+            continue
+        request = reread_request(exchange.request.data, exchange.api_key, exchange.api_version)
+        response = reread_response(exchange.response.data, exchange.api_key, exchange.api_version)
+        api_key, version = (int.from_bytes(request.request_data[i : i + 2]) for i in (0, 2))
+        reread_request(request.request_data, api_key, version)
+        reread_response(response.response_data, api_key, version)
+        principal = request.request_principal
+        assert messages.DefaultPrincipalData.read_from(principal, int.from_bytes(principal[:2]), 2)[1] == len(principal)
+        inner[api_keys.name(api_key)] += 1
+    assert sum(inner.values()) == 26
+    assert inner["IncrementalAlterConfigs"] == inner["ListPartitionReassignments"] == 9
+
+
+def test_metadata_records_inside_fetches_re_encode_to_the_same_bytes() -> None:
+    seen: Counter[str] = Counter()
+    for data in metadata_batches():
+        for batch in record_batch.read_batches(data):
+            for key, value in batch.records:
+                assert value is not None
+                seen[reread_control(key, value) if batch.is_control else reread_metadata(value)] += 1
+    assert {"LeaderChangeMessage", "KRaftVersionRecord", "VotersRecord"} < set(seen)
+    assert {"RegisterBrokerRecord", "TopicRecord", "PartitionRecord", "PartitionChangeRecord"} < set(seen)
+    assert sum(seen.values()) > 500
+
+
+def test_metadata_batches_re_encode_to_the_same_bytes() -> None:
+    batches = 0
+    for data in metadata_batches():
+        for header in record_batch.read_headers(data):
+            batch = record_batch.read_batch(data, header)
+            if batch.is_control or len(set(batch.timestamps_ms)) > 1:
+                continue
+            values = [value for _, value in batch.records if value is not None]
+            assert data[header.position : header.end] == record_batch.encode(
+                values,
+                base_offset=batch.base_offset,
+                leader_epoch=batch.leader_epoch,
+                timestamp_ms=batch.timestamps_ms[0],
+            )
+            batches += 1
+    assert batches > 500
+
+
+def metadata_batches() -> Iterator[bytes]:
+    for exchange in read_exchanges(CAPTURES / "controller-4.3.1.pcap"):
+        if exchange.api_key == api_keys.FETCH and exchange.response is not None:
+            response = reread_response(exchange.response.data, exchange.api_key, exchange.api_version)
+            for topic in response.responses:
+                assert topic.topic_id == METADATA_TOPIC_ID
+                yield from (partition.records for partition in topic.partitions if partition.records)
+
+
+def reread_control(key: bytes | None, value: bytes) -> str:
+    cls: Any = records.by_name(CONTROL_RECORDS[record_batch.control_type(key)])
+    version = int.from_bytes(value[:2])
+    assert cls.read(value, version).write(version) == value
+    return str(cls.__name__)
+
+
+def reread_metadata(value: bytes) -> str:
+    record = metadata_log_frame.decode(value)
+    assert metadata_log_frame.encode(*record) == value
+    return type(record.record).__name__
