@@ -10,6 +10,7 @@ from mockraft.server.controller.image import Image
 from mockraft.server.controller.metadata_log import MetadataLog
 from mockraft.server.controller.periodic import Periodic
 from mockraft.server.controller.periodic_tasks import periodic_tasks
+from mockraft.server.controller.registration import register_itself
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
 from mockraft.server.controller.sessions import Sessions
 from mockraft.wire import error_codes
@@ -53,6 +54,7 @@ class Controller:
         if self.image.open_transaction is not None:
             aborted = RecordAt(AbortTransactionRecord(reason="failover"), 0)
             self.commit(ControllerResult([aborted], None, "a transaction of the last controller was not ended"), now_ms)
+        self.commit(register_itself(self), now_ms)
 
     def commit(self, result: ControllerResult[T], now_ms: int) -> T:
         """Append the records, take them into the image, and only then give the response.

@@ -47,8 +47,13 @@ class HeartbeatStates:
 
         Unless it flipped the fencing, the broker's offset is forgotten until its next heartbeat: so in Kafka.
         """
-        state = self.brokers.setdefault(broker_id, HeartbeatState(fenced))
-        self.touch(broker_id, fenced, state.metadata_offset if state.fenced != fenced else _NO_OFFSET)
+        state = self.brokers.get(broker_id)
+        metadata_offset = _NO_OFFSET
+        if state is None:
+            self.brokers[broker_id] = HeartbeatState(fenced=True)
+        elif state.fenced != fenced:
+            metadata_offset = state.metadata_offset
+        self.touch(broker_id, fenced, metadata_offset)
 
     def touch(self, broker_id: int, fenced: bool, metadata_offset: int) -> None:
         """A heartbeat with this offset came; the broker is now fenced or not. Fencing ends a controlled shutdown."""

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller import fencing
-from mockraft.server.controller.features import KRAFT_VERSION, METADATA_VERSION
+from mockraft.server.controller.data_dir import random_uuid, uuid_text
+from mockraft.server.controller.features import KRAFT_VERSION, METADATA_VERSION, supported_features
 from mockraft.server.controller.image import BrokerRegistration, directory_ids
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.wire import error_codes
@@ -25,6 +26,7 @@ CLEAN_SHUTDOWN_SINCE: Final = 3
 """Version of BrokerRegistrationRequest that first tells the previous broker epoch."""
 
 _NEVER_REGISTERED_EPOCH = -2
+PLAINTEXT: Final = 0
 _SECURITY_PROTOCOL_MAX = 3
 
 
@@ -110,6 +112,35 @@ def register_controller(controller: "Controller", request: ControllerRegistratio
     return ControllerResult([RecordAt(record, 0)], None, f"controller {request.controller_id}: registered")
 
 
+def register_itself(controller: "Controller") -> ControllerResult[None]:
+    """What a Kafka controller tells after each start: an incarnation id, its listener, its features.
+
+    Nothing below 3.7-IV0 (ControllerRegistrationManager).
+    """
+    if "controller_registration" not in controller.image.version.supports:
+        return ControllerResult([], None)
+    config = controller.config
+    record = RegisterControllerRecord(
+        controller_id=config.node_id,
+        incarnation_id=random_uuid(controller.chance),
+        end_points=[
+            ControllerEndpoint(
+                name=config.controller_listener_name,
+                host=config.voter_host,
+                port=config.voter_port,
+                security_protocol=PLAINTEXT,
+            )
+        ],
+        features=[
+            ControllerFeature(
+                name=name, min_supported_version=feature.min_level, max_supported_version=feature.max_level
+            )
+            for name, feature in supported_features().items()
+        ],
+    )
+    return ControllerResult([RecordAt(record, 0)], None, f"controller {config.node_id}: registered")
+
+
 def _check_identity(
     controller: "Controller", request: BrokerRegistrationRequest, existing: BrokerRegistration | None, now_ms: int
 ) -> None:
@@ -147,7 +178,7 @@ def _check_log_dirs(controller: "Controller", request: BrokerRegistrationRequest
     for directory in request.log_dirs:
         owner = controller.image.cluster.broker_by_directory.get(directory)
         if owner is not None and owner != request.broker_id:
-            raise refuse(f"Broker {owner} is already registered with directory {directory_ids.text(directory)}")
+            raise refuse(f"Broker {owner} is already registered with directory {uuid_text(directory)}")
 
 
 def _checked_listeners(

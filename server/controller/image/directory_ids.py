@@ -1,6 +1,5 @@
 """Log directory ids with a meaning of their own, and their order (Kafka's DirectoryId, Uuid.compareTo)."""
 
-import base64
 from collections.abc import Sequence
 from typing import Final
 
@@ -29,11 +28,6 @@ def is_online(directory_id: bytes, log_dirs: Sequence[bytes]) -> bool:
     if directory_id == LOST:
         return False
     return not log_dirs or directory_id in log_dirs
-
-
-def text(directory_id: bytes) -> str:
-    """The id as Kafka writes uuids: 22 characters of base64url."""
-    return base64.urlsafe_b64encode(directory_id).decode().rstrip("=")
 
 
 def in_java_order(directory_ids: Sequence[bytes]) -> tuple[bytes, ...]:

@@ -49,8 +49,7 @@ class Image:
     """What the log says up to one offset. Changed by `apply` only.
 
     Records between BeginTransactionRecord and EndTransactionRecord wait in `open_transaction` and are dropped by an
-    AbortTransactionRecord (KIP-868); it is None outside a transaction. `features_epoch` is the offset at which the
-    feature levels last changed, -1 when they never did.
+    AbortTransactionRecord (KIP-868); it is None outside a transaction.
     """
 
     cluster: ClusterImage = field(default_factory=ClusterImage)
@@ -58,7 +57,6 @@ class Image:
     settings: SettingsImage = field(default_factory=SettingsImage)
     security: SecurityImage = field(default_factory=SecurityImage)
     open_transaction: list[tuple[Any, int]] | None = None
-    features_epoch: int = field(default=-1, compare=False)
 
     def apply(self, record: Any, offset: int) -> tuple[Any, ...]:
         """Take in one metadata record of the log at this offset; gives back the records that took effect.
@@ -72,8 +70,6 @@ class Image:
                 return ()
             for waited, waited_offset in waiting:
                 self.apply(waited, waited_offset)
-                if isinstance(waited, FeatureLevelRecord):
-                    self.features_epoch = offset
             return tuple(waited for waited, _ in waiting)
         if self.open_transaction is not None:
             assert not isinstance(record, BeginTransactionRecord), "a transaction begins inside a transaction"
@@ -144,11 +140,6 @@ def _apply_remove_topic(image: Image, record: RemoveTopicRecord, offset: int) ->
     image.topics.apply_remove_topic(record, offset)
 
 
-def _apply_feature_level(image: Image, record: FeatureLevelRecord, offset: int) -> None:
-    image.settings.apply_feature_level(record, offset)
-    image.features_epoch = offset
-
-
 _Apply = Callable[[Image, Any, int], None]
 
 APPLIES: Final[dict[int, _Apply]] = {
@@ -168,7 +159,7 @@ APPLIES: Final[dict[int, _Apply]] = {
     RemoveTopicRecord.api_key: _apply_remove_topic,
     ClearElrRecord.api_key: lambda image, record, offset: image.topics.apply_clear_elr(record, offset),
     ConfigRecord.api_key: lambda image, record, offset: image.settings.apply_config(record, offset),
-    FeatureLevelRecord.api_key: _apply_feature_level,
+    FeatureLevelRecord.api_key: lambda image, record, offset: image.settings.apply_feature_level(record, offset),
     ProducerIdsRecord.api_key: lambda image, record, offset: image.settings.apply_producer_ids(record, offset),
     ClientQuotaRecord.api_key: lambda image, record, offset: image.settings.apply_client_quota(record, offset),
     UserScramCredentialRecord.api_key: lambda image, record, offset: image.security.apply_scram(record, offset),

@@ -1,0 +1,213 @@
+"""A controller without sockets, asked as the node asks it, with a clock that only moves when told."""
+
+import random
+from typing import Any
+
+import pytest
+from mockraft.server.apis import (
+    alter_partition,
+    assign_replicas_to_dirs,
+    broker_heartbeat,
+    broker_registration,
+    controller_registration,
+    unregister_broker,
+)
+from mockraft.server.apis.api import RequestContext, answer
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.features import supported_features
+from mockraft.server.controller.image import BrokerRegistration, Partition
+from mockraft.server.controller.metadata_log import MetadataLog
+from mockraft.server.controller.result import ControllerResult
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.partition_record import PartitionRecord
+from mockraft.wire.records.topic_record import TopicRecord
+
+START_MS = 1_700_000_000_000
+
+APIS = {
+    module.API.api_key: module.API
+    for module in (
+        alter_partition,
+        assign_replicas_to_dirs,
+        broker_heartbeat,
+        broker_registration,
+        controller_registration,
+        unregister_broker,
+    )
+}
+
+
+class Cluster:
+    """One controller over a log in memory, and what brokers would say to it."""
+
+    def __init__(self, **options: Any) -> None:
+        self.now_ms = START_MS
+        self.chance = random.Random(options.pop("seed", 1))
+        self.config = ControllerConfig(**options)
+        self.log = MetadataLog.open(self.config, self.now_ms, self.chance)
+        self.controller = Controller(self.config, self.log, self.chance, self.now_ms)
+        self._mark = self.log.end_offset
+
+    def ask(self, request: Any, version: int | None = None) -> Any:
+        """The controller's response to one request, in its newest version unless told otherwise."""
+        api = APIS[request.api_key]
+        ctx = RequestContext(
+            api_key=api.api_key,
+            api_version=api.max_version if version is None else version,
+            correlation_id=1,
+            client_id="test",
+            connection_id=1,
+            listener="CONTROLLER",
+            principal="User:ANONYMOUS",
+            client_address="127.0.0.1",
+            forwarded=False,
+            now_ms=self.now_ms,
+            apis=APIS,
+        )
+        self.mark()
+        response = answer(api, request, ctx, self.controller)
+        assert ctx.failure is None, ctx.failure
+        return response
+
+    def registration_request(self, broker_id: int, **fields: Any) -> BrokerRegistrationRequest:
+        """A registration as a 4.3.1 broker with one directory sends it."""
+        ranges = {name: (f.min_level, f.max_level) for name, f in supported_features().items()}
+        ranges |= fields.pop("features", {})
+        return BrokerRegistrationRequest(
+            **{
+                "broker_id": broker_id,
+                "cluster_id": self.config.cluster_id,
+                "incarnation_id": uuid(900 + broker_id),
+                "listeners": [Listener(name="PLAINTEXT", host=f"b{broker_id}", port=9092, security_protocol=0)],
+                "features": [
+                    Feature(name=name, min_supported_version=low, max_supported_version=high)
+                    for name, (low, high) in ranges.items()
+                ],
+                "log_dirs": [directory(broker_id)],
+                **fields,
+            }
+        )
+
+    def register(self, broker_id: int, version: int = 4, **fields: Any) -> int:
+        """Register a broker; gives its epoch."""
+        response = self.ask(self.registration_request(broker_id, **fields), version)
+        assert response.error_code == 0, response
+        return int(response.broker_epoch)
+
+    def heartbeat(self, broker_id: int, version: int = 2, **fields: Any) -> Any:
+        """A heartbeat of a broker that has read everything and wants to be unfenced, unless told otherwise."""
+        request = BrokerHeartbeatRequest(
+            **{
+                "broker_id": broker_id,
+                "broker_epoch": self.broker(broker_id).broker_epoch,
+                "current_metadata_offset": self.log.end_offset - 1,
+                **fields,
+            }
+        )
+        return self.ask(request, version)
+
+    def start(self, *broker_ids: int, **fields: Any) -> None:
+        """Register and unfence brokers."""
+        for broker_id in broker_ids:
+            self.register(broker_id, **fields)
+            assert self.heartbeat(broker_id).is_fenced is False
+
+    def fence(self, broker_id: int) -> None:
+        """The broker asks to be fenced."""
+        assert self.heartbeat(broker_id, want_fence=True).is_fenced is True
+
+    def unregister(self, broker_id: int) -> Any:
+        """Forget a broker."""
+        return self.ask(UnregisterBrokerRequest(broker_id=broker_id))
+
+    def write(self, *records: RecordAt) -> None:
+        """Write records that no API of this rig writes."""
+        self.mark()
+        self.controller.commit(ControllerResult(list(records), None), self.now_ms)
+
+    def create_topic(self, name: str, *partitions: list[int], topic_id: bytes | None = None, **fields: Any) -> bytes:
+        """A topic with these replicas by partition, all in sync and led by the first, unless `fields` say otherwise."""
+        topic_id = topic_id or uuid(sum(name.encode()))
+        version = self.controller.image.version
+        records = [RecordAt(TopicRecord(name=name, topic_id=topic_id), 0)]
+        for partition_id, replicas in enumerate(partitions):
+            directories = [self.controller.image.cluster.default_dir(replica) for replica in replicas]
+            record = PartitionRecord(
+                **{
+                    "partition_id": partition_id,
+                    "topic_id": topic_id,
+                    "replicas": replicas,
+                    "isr": replicas,
+                    "leader": replicas[0],
+                    "leader_epoch": 0,
+                    "partition_epoch": 0,
+                    "directories": directories if "directory_assignment" in version.supports else [],
+                    **fields,
+                }
+            )
+            records.append(RecordAt(record, version.record_versions["PartitionRecord"]))
+        self.write(*records)
+        return topic_id
+
+    def set_config(self, topic: str, key: str, value: str | None) -> None:
+        """Set a topic config."""
+        self.write(RecordAt(ConfigRecord(resource_type=2, resource_name=topic, name=key, value=value), 0))
+
+    def advance(self, ms: int) -> None:
+        """Let time pass, and the periodic work with it."""
+        self.mark()
+        self.now_ms += ms
+        self.controller.tick(self.now_ms)
+
+    def mark(self) -> None:
+        """What is in the log now is not told by `written` any more."""
+        self._mark = self.log.end_offset
+
+    def written(self) -> list[RecordAt]:
+        """The records since the last request, write or tick, NoOpRecords left out."""
+        found = [record_at for _, record_at in self.log.records(self._mark)]
+        return [record_at for record_at in found if type_name(record_at.record) != "NoOpRecord"]
+
+    def broker(self, broker_id: int) -> BrokerRegistration:
+        """The broker as the image has it."""
+        return self.controller.image.cluster.brokers[broker_id]
+
+    def partition(self, topic_id: bytes, partition_id: int = 0) -> Partition:
+        """The partition as the image has it."""
+        partition = self.controller.image.topics.partition(topic_id, partition_id)
+        assert partition is not None
+        return partition
+
+
+def type_name(record: Any) -> str:
+    """Name of a record's type, whichever subclass carries it."""
+    from mockraft.wire import records
+
+    return str(records.TYPES[record.api_key])
+
+
+def uuid(number: int) -> bytes:
+    """A uuid that is not reserved."""
+    return (1 << 100 | number).to_bytes(16, "big")
+
+
+def directory(broker_id: int, index: int = 0) -> bytes:
+    """The id of a broker's directory in this rig."""
+    return uuid(10_000 + 10 * broker_id + index)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """A controller at the newest metadata.version."""
+    return Cluster()
+
+
+@pytest.fixture
+def new_cluster() -> type[Cluster]:
+    """To make a controller with options of its own."""
+    return Cluster
