@@ -160,8 +160,7 @@ def _tell_the_way(story: _Story, brokers: list[KafkaBroker]) -> None:
                 story.tell(broker.name, state, told, style=colors[state])
             if way and (ended or time.monotonic() > deadline):
                 why = f"ended with exit code {broker.exit_code}" if ended else f"took over {_START_TIMEOUT_S} s"
-                last = "\n  | ".join(log.splitlines()[-25:])
-                raise KafkaProcessError(f"{broker.name} {why} before it was RUNNING; its last lines:\n  | {last}")
+                raise KafkaProcessError(f"{broker.name} {why} before it was RUNNING{broker.last_lines()}")
         time.sleep(0.02)
 
 
@@ -196,8 +195,9 @@ def _stay(cluster: KafkaCluster, for_s: float | None) -> None:
     while end is None or time.monotonic() < end:
         for process in cluster.processes:
             if not process.running:
-                last = "\n  | ".join(process.log.splitlines()[-25:])
-                raise KafkaProcessError(f"{process.name} ended with exit code {process.exit_code}:\n  | {last}")
+                raise KafkaProcessError(
+                    f"{process.name} ended with exit code {process.exit_code}{process.last_lines()}"
+                )
         time.sleep(0.2 if end is None else max(0.0, min(0.2, end - time.monotonic())))
 
 

@@ -160,9 +160,9 @@ class ServerProcess:
             if found := re.search(pattern, self.log):
                 return found
             if ended:
-                raise KafkaProcessError(f"{self.name} ended ({self.exit_code}) before {pattern!r}{self._last_lines()}")
+                raise KafkaProcessError(f"{self.name} ended ({self.exit_code}) before {pattern!r}{self.last_lines()}")
             if time.monotonic() > deadline:
-                raise KafkaProcessError(f"{self.name}: no {pattern!r} in {timeout_s:g} s{self._last_lines()}")
+                raise KafkaProcessError(f"{self.name}: no {pattern!r} in {timeout_s:g} s{self.last_lines()}")
             time.sleep(0.02)
 
     def terminate(self) -> None:
@@ -180,7 +180,7 @@ class ServerProcess:
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            raise KafkaProcessError(f"{self.name} still runs after {timeout_s:g} s{self._last_lines()}") from None
+            raise KafkaProcessError(f"{self.name} still runs after {timeout_s:g} s{self.last_lines()}") from None
 
     def stop(self, timeout_s: float = 30) -> int:
         """SIGTERM, wait, and return the exit code (143 for a JVM that closed cleanly)."""
@@ -193,7 +193,8 @@ class ServerProcess:
             self._process.kill()
             self._process.wait()
 
-    def _last_lines(self) -> str:
+    def last_lines(self) -> str:
+        """The end of the newest start's log as lines to put below an error."""
         return "\n  | " + "\n  | ".join(self.log.splitlines()[-25:])
 
 
