@@ -8,9 +8,8 @@
 Names are imported when they are first used, so `import mockraft` costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# Not from typing: importing that costs more than everything else here.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mockraft.brokers import SimulatedBroker
     from mockraft.controller_door import Controller, SyncController
@@ -24,7 +23,9 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'mockraft' has no attribute {name!r}")
