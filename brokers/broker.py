@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections import Counter
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from mockraft.brokers import lifecycle, log_dirs
 from mockraft.brokers.assignments import Assignments
 from mockraft.brokers.channel import ControllerChannel, NotSentError
-from mockraft.brokers.config import BrokerConfig, registration_of
-from mockraft.brokers.lifecycle import BrokerState, Event, Lifecycle, Orders, Send
+from mockraft.brokers.config import BrokerConfig, draw_config, registration_of
+from mockraft.brokers.lifecycle import BrokerState, End, Event, Lifecycle, Orders, Send
 from mockraft.brokers.metadata_view import MetadataView
 from mockraft.brokers.observer import Endpoint, FatalError, Observer
 from mockraft.brokers.replication import Replication
@@ -34,7 +36,7 @@ _log = logging.getLogger(__name__)
 class SimulatedBroker:
     """A broker that registers, replicates the metadata log, heartbeats and shuts down; see `BrokerConfig`.
 
-    `fault` says why a real broker's process would have exited with 1 (None: it did not). `heartbeats` counts
+    `end` says that and why it is over, `fault` which answer was fatal. `heartbeats` counts
     answered ones, `refusals` refused requests by error name; `heartbeat_at` is loop time in seconds.
     """
 
@@ -52,7 +54,7 @@ class SimulatedBroker:
         self.life = Lifecycle(heartbeat_interval_ms=config.heartbeat_interval_ms)
         self.assignments = Assignments()
         self.fault: str | None = None
-        self.stop_reason = ""
+        self.end: End | None = None
         self.heartbeats = 0
         self.heartbeat_at: float | None = None
         self.refusals: Counter[str] = Counter()
@@ -67,15 +69,36 @@ class SimulatedBroker:
         self._changed = asyncio.Event()
         self._stopped = asyncio.Event()
 
+    @classmethod
+    def joining(
+        cls, bootstrap: str, cluster_id: str, broker_id: int, *, seed: int | None = None, **options: Any
+    ) -> Self:
+        """A broker for the controller at `bootstrap` (host:port); options are those of `draw_config`.
+
+        async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1) as broker:
+            await broker.wait_until(BrokerState.RUNNING)
+        """
+        host, _, port = bootstrap.rpartition(":")
+        return cls(draw_config(broker_id, cluster_id, ((host, int(port)),), random.Random(seed), **options))
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.shut_down(self.config.session_timeout_ms)
+
     @property
     def state(self) -> BrokerState:
         """Where the broker is in its life."""
         return self.life.state
 
     @property
-    def is_stopped(self) -> bool:
-        """Whether it is over, for whatever reason."""
-        return self._stopped.is_set()
+    def epitaph(self) -> str:
+        """Why it is over, for people; empty while it is not."""
+        return "" if self.end is None else self.fault or self.end.value
 
     def controller(self) -> Endpoint | None:
         """Where heartbeats go: the leader, looked up in the voter set as Kafka's RaftControllerNodeProvider does.
@@ -101,7 +124,7 @@ class SimulatedBroker:
         async with asyncio.timeout(timeout_ms / 1000):
             while self.state is not state:
                 if self._stopped.is_set():
-                    raise RuntimeError(f"broker {self.config.broker_id} stopped: {self.fault or self.stop_reason}")
+                    raise RuntimeError(f"broker {self.config.broker_id} stopped: {self.epitaph}")
                 self._changed.clear()
                 await self._changed.wait()
 
@@ -112,12 +135,12 @@ class SimulatedBroker:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._stopped.wait()
         except TimeoutError:
-            self.happen(lifecycle.Stopped("controlled shutdown took too long"))
+            self.happen(lifecycle.Stopped(End.IMPATIENT))
         await self.close()
 
     async def kill(self) -> None:
         """Stop at once without a word, as kill -9 does."""
-        self.happen(lifecycle.Stopped("killed"))
+        self.happen(lifecycle.Stopped())
         await self.close()
 
     async def close(self) -> None:
@@ -161,7 +184,7 @@ class SimulatedBroker:
         if orders.wait_ms is not None:
             self._set_timer("communication", orders.wait_ms, lifecycle.Due())
         if orders.stop is not None:
-            self.stop_reason = orders.stop
+            self.end = orders.stop
             for timer in self._timers.values():
                 timer.cancel()
             self._stopped.set()
@@ -187,7 +210,7 @@ class SimulatedBroker:
         except (FatalError, WireError) as error:
             self.fault = str(error)
             _log.error("broker %d: fatal: %s", self.config.broker_id, error)
-            self.happen(lifecycle.Stopped(f"fatal: {error}"))
+            self.happen(lifecycle.Stopped(End.FATAL))
 
     # Registration and heartbeats.
 

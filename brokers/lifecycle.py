@@ -34,6 +34,23 @@ class Send(Enum):
     HEARTBEAT = "BrokerHeartbeat"
 
 
+class End(Enum):
+    """Why a broker is over; the values are for people."""
+
+    GRANTED = "the controller granted controlled shutdown"
+    NOT_RUNNING = "told to shut down before it was running"
+    TOLD = "told to stop"
+    IMPATIENT = "controlled shutdown took too long"
+    NOT_REGISTERED = "unable to register with the controller quorum"
+    LOG_DIR_NOT_REPORTED = "couldn't communicate an offline log dir with controllers"
+    FATAL = "an answer that no broker survives"
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether a real broker's process would have exited with an error."""
+        return self in (End.NOT_REGISTERED, End.LOG_DIR_NOT_REPORTED, End.FATAL)
+
+
 class Started(NamedTuple):
     """The broker knows its controller and starts."""
 
@@ -105,7 +122,7 @@ class LogDirFailureTimedOut(NamedTuple):
 class Stopped(NamedTuple):
     """The process goes down now, whatever the controller says."""
 
-    reason: str = "stopped"
+    end: End = End.TOLD
 
 
 Event: TypeAlias = (
@@ -131,7 +148,7 @@ class Orders(NamedTuple):
 
     send: Send | None = None
     wait_ms: int | None = None
-    stop: str | None = None
+    stop: End | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,20 +230,20 @@ def step(life: Lifecycle, event: Event) -> Step:
         case Refused() | NotAnswered():
             # A failure is never followed at once, not even when something happened meanwhile.
             return _wait(replace(life, in_flight=False, hurry=False), life.heartbeat_interval_ms)
-        case Stopped(reason):
-            return _stop(life, reason)
+        case Stopped(end):
+            return _stop(life, end)
         case ShutdownWanted() if life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             return life, Orders()
         case ShutdownWanted() if life.state is not BrokerState.RUNNING:
-            return _stop(life, f"shut down while {life.state.name}")
+            return _stop(life, End.NOT_RUNNING)
         case RegistrationTimedOut():
             if life.ever_registered:
                 return life, Orders()
-            return _stop(life, "shutting down because we were unable to register with the controller quorum")
+            return _stop(life, End.NOT_REGISTERED)
         case LogDirFailureTimedOut(directory):
             if life.offline_dirs.get(directory, False):
                 return life, Orders()
-            return _stop(life, f"couldn't communicate offline log dir {directory.hex()} with controllers")
+            return _stop(life, End.LOG_DIR_NOT_REPORTED)
         case _:
             return _happened(life, event)
 
@@ -273,7 +290,7 @@ def _heartbeat_answered(life: Lifecycle, answer: HeartbeatAnswered) -> Step:
     acknowledged = {d: known or d in life.offline_dirs_sent for d, known in life.offline_dirs.items()}
     life = replace(life, in_flight=False, offline_dirs=acknowledged)
     if row.state is BrokerState.SHUTTING_DOWN:
-        return _stop(life, "the controller granted controlled shutdown")
+        return _stop(life, End.GRANTED)
     wait_ms = life.heartbeat_interval_ms if row.wait_ms is None else row.wait_ms
     if life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
         if not life.shutdown_answered:
@@ -293,5 +310,5 @@ def _wait(life: Lifecycle, wait_ms: int) -> Step:
     return replace(life, hurry=False), Orders(wait_ms=wait_ms)
 
 
-def _stop(life: Lifecycle, reason: str) -> Step:
-    return replace(life, state=BrokerState.SHUTTING_DOWN, in_flight=False), Orders(stop=reason)
+def _stop(life: Lifecycle, end: End) -> Step:
+    return replace(life, state=BrokerState.SHUTTING_DOWN, in_flight=False), Orders(stop=end)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.connection import FRAME_BYTES_MAX, FrameReader, read_response_body, write_request
 from mockraft.wire.errors import WireError
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 SOFTWARE_NAME = "apache-kafka-java"
 SOFTWARE_VERSION = "4.3.1"
@@ -104,7 +105,7 @@ class KafkaConnection(asyncio.Protocol):
                 f"the node offers {api_keys.name(request.api_key)} {offered[0]}-{offered[1]}, "
                 f"this client speaks {request.min_version}-{request.max_version}"
             )
-        return version
+        return int(version)
 
     async def send(self, request: Any, *, version: int | None = None, timeout_ms: int | None = None) -> Any:
         """Send one request message and return its response message.
@@ -130,7 +131,7 @@ class KafkaConnection(asyncio.Protocol):
 
         Raises what :meth:`send` raises; UnsupportedVersionError when the other side refuses every version we have.
         """
-        request = messages.by_name("ApiVersionsRequest")(
+        request = ApiVersionsRequest(
             client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
         )
         response = await self.send(request, version=_API_VERSIONS_MAX)

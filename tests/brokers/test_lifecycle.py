@@ -13,6 +13,7 @@ from mockraft.brokers.lifecycle import (
     HEARTBEAT_TABLE,
     BrokerState,
     Due,
+    End,
     Event,
     HeartbeatAnswered,
     Lifecycle,
@@ -49,7 +50,7 @@ EVENTS: list[Event] = [
     ShutdownWanted(),
     RegistrationTimedOut(),
     LogDirFailureTimedOut(DIR_A),
-    Stopped("killed"),
+    Stopped(),
 ]
 FLAGS = ("registered", "ready_to_unfence", "in_flight", "hurry", "shutdown_answered")
 LIVES = [
@@ -185,14 +186,13 @@ def test_controlled_shutdown_asks_soon_once_and_then_at_the_interval() -> None:
     life, orders = take(life, Due(), HeartbeatAnswered(True, False, False))
     assert orders.wait_ms == 2000
     life, orders = take(life, Due(), HeartbeatAnswered(True, True, True))
-    assert life.state is BrokerState.SHUTTING_DOWN
-    assert orders.stop
+    assert (life.state, orders.stop) == (BrokerState.SHUTTING_DOWN, End.GRANTED)
 
 
 @pytest.mark.parametrize("state", [BrokerState.NOT_RUNNING, BrokerState.STARTING, BrokerState.RECOVERY])
 def test_a_broker_that_does_not_run_yet_shuts_down_without_asking(state: BrokerState) -> None:
     life, orders = take(Lifecycle(state=state), ShutdownWanted())
-    assert (life.state, bool(orders.stop)) == (BrokerState.SHUTTING_DOWN, True)
+    assert (life.state, orders.stop) == (BrokerState.SHUTTING_DOWN, End.NOT_RUNNING)
 
 
 def test_asking_twice_for_shutdown_is_asking_once() -> None:
@@ -202,7 +202,7 @@ def test_asking_twice_for_shutdown_is_asking_once() -> None:
 
 def test_gives_up_when_it_could_never_register() -> None:
     waiting = Lifecycle(state=BrokerState.STARTING, in_flight=True)
-    assert take(waiting, RegistrationTimedOut())[1].stop
+    assert take(waiting, RegistrationTimedOut())[1].stop is End.NOT_REGISTERED
     assert take(waiting, Registered(17), RegistrationTimedOut())[1] == Orders()
 
 
@@ -212,7 +212,7 @@ def test_a_failed_dir_is_reported_until_the_end_and_acknowledged_by_an_answer() 
     life, _ = take(life, Due(), LogDirFailed(DIR_B), HeartbeatAnswered(True, False, False))
     assert life.offline_dirs == {DIR_A: True, DIR_B: False}, "the second came after the heartbeat had left"
     assert take(life, LogDirFailureTimedOut(DIR_A))[1] == Orders()
-    assert take(life, LogDirFailureTimedOut(DIR_B))[1].stop
+    assert take(life, LogDirFailureTimedOut(DIR_B))[1].stop is End.LOG_DIR_NOT_REPORTED
     life, _ = take(life, Due(), HeartbeatAnswered(True, False, False), LogDirFailed(DIR_A))
     assert life.offline_dirs == {DIR_A: True, DIR_B: True}
 

@@ -1,0 +1,289 @@
+"""`mockraft run`, the controller with simulated brokers to look at, and `mockraft broker`, one more of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import os
+import random
+import signal
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from mockraft.brokers.fleet import Fleet
+    from mockraft.run_picture import Picture, Watch
+    from mockraft.server.running import RunningController
+
+DEFAULT_PORT = 9093
+PORT_TAKEN = 3
+BROKER_DIED = 1
+NO_CONTROLLER = 5
+REDRAW_S = 0.5
+PLAIN_EVERY_S = 5
+PLAIN_POLL_S = 0.05
+SHUTDOWN_MS = 5_000
+
+RUN_ABOUT = """Run a controller with simulated brokers and show them live.
+
+The brokers register, replicate the metadata log, heartbeat and are unfenced as Kafka's are; they serve no clients.
+More of them, and real ones, can join while it runs. Without a terminal it prints plain lines. Ctrl-C ends it.
+"""
+BROKER_ABOUT = """Run one simulated broker on any KRaft controller, mockraft's or Kafka's.
+
+It prints a line for each step of its life. SIGTERM and Ctrl-C begin a controlled shutdown, a second one ends it at
+once. Exit codes: 1 it had to stop as a real broker would have, 2 a bad option, 5 no controller answered.
+"""
+
+Brokers = Annotated[int, typer.Option(min=0, help="How many simulated brokers.")]
+LogDirs = Annotated[int, typer.Option(min=1, help="Log directories of each simulated broker.")]
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Port = Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on. Default: 9093, or a free one.")]
+For = Annotated[float | None, typer.Option("--for", min=0, help="Stop after so many seconds.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Plain lines, as without a terminal.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything random, for runs that repeat.")]
+SessionTimeoutMs = Annotated[int, typer.Option(min=1, help="broker.session.timeout.ms")]
+
+BrokerId = Annotated[int, typer.Option("--id", min=0, max=2**31 - 1, help="The broker's node.id.")]
+Bootstrap = Annotated[
+    str, typer.Option("--bootstrap-controller", help="host:port of a controller; several separated by commas.")
+]
+ClusterId = Annotated[str | None, typer.Option(help="The cluster's id. Default: the controller is asked.")]
+Rack = Annotated[str | None, typer.Option(help="broker.rack")]
+LogDirPaths = Annotated[
+    list[str] | None, typer.Option("--log-dir", help="Path of a log directory; may be repeated. Nothing is written.")
+]
+ListenerText = Annotated[
+    str | None,
+    typer.Option("--listener", help="host:port it advertises. Default: 127.0.0.1:9092+id. Nobody listens there."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command("run", help=RUN_ABOUT)(run)
+    app.command("broker", help=BROKER_ABOUT)(broker)
+
+
+def run(
+    brokers: Brokers = 3,
+    log_dirs: LogDirs = 2,
+    host: Host = "127.0.0.1",
+    port: Port = None,
+    for_s: For = None,
+    plain: Plain = False,
+    session_timeout_ms: SessionTimeoutMs = 9_000,
+    seed: Seed = None,
+) -> None:
+    """Run a controller and brokers until Ctrl-C."""
+    from mockraft.server.running import event_loop
+
+    chance = random.Random(seed)
+    live = sys.stdout.isatty() and not plain and os.environ.get("TERM") != "dumb"
+    logging.getLogger().addHandler(logging.NullHandler())
+    with asyncio.Runner(loop_factory=event_loop) as runner:
+        code = runner.run(_run(brokers, log_dirs, host, port, for_s, live, session_timeout_ms, chance))
+    if code:
+        raise typer.Exit(code)
+
+
+async def _run(
+    brokers: int,
+    log_dirs: int,
+    host: str,
+    port: int | None,
+    for_s: float | None,
+    live: bool,
+    session_timeout_ms: int,
+    chance: random.Random,
+) -> int:
+    """Run until a signal or the time is over; gives the exit code."""
+    from mockraft.brokers.fleet import start_brokers
+    from mockraft.run_picture import Watch
+
+    try:
+        running = await _start_controller(host, port, session_timeout_ms, chance)
+    except OSError as error:
+        print(f"mockraft run: cannot listen on {host}:{port}: {error.strerror}", file=sys.stderr)
+        return PORT_TAKEN
+    watch = Watch(running)
+    address = (running.config.voter_host, running.config.voter_port)
+    with _stop_on_signals() as stopped:
+        fleet = await start_brokers(
+            address, running.config.cluster_id, brokers, log_dirs_per_broker=log_dirs, chance=chance
+        )
+        show = asyncio.ensure_future(_show_live(watch) if live else _show_plain(watch))
+        waiting = asyncio.ensure_future(stopped.wait())
+        await asyncio.wait((show, waiting), timeout=for_s, return_when=asyncio.FIRST_COMPLETED)
+        await _end(show, waiting)
+        await fleet.shut_down(SHUTDOWN_MS)
+    await running.stop()
+    print(f"stopped after {watch.picture().up_ms / 1000:.1f} s; {_farewell(fleet)}", flush=True)
+    return 0
+
+
+async def _start_controller(
+    host: str, port: int | None, session_timeout_ms: int, chance: random.Random
+) -> RunningController:
+    """On the port that was asked for; on Kafka's usual one, or any free one, when none was. Raises OSError."""
+    from mockraft.server.config import ControllerConfig
+    from mockraft.server.running import RunningController, random_cluster_id
+
+    config = ControllerConfig(
+        host=host,
+        port=DEFAULT_PORT if port is None else port,
+        cluster_id=random_cluster_id(chance),
+        session_timeout_ms=session_timeout_ms,
+    )
+    try:
+        return await RunningController.start(config, chance=chance)
+    except OSError:
+        if port is not None:
+            raise
+        return await RunningController.start(dataclasses.replace(config, port=0), chance=chance)
+
+
+@contextlib.contextmanager
+def _stop_on_signals() -> Iterator[asyncio.Event]:
+    """An event that SIGINT and SIGTERM set."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    try:
+        yield stopped
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+async def _end(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel what still runs; raise what broke."""
+    for task in tasks:
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            raise result
+
+
+async def _show_live(watch: Watch) -> None:
+    from mockraft.run_screen import Screen
+    from rich.console import Console
+    from rich.live import Live
+
+    # The alternate screen is redrawn in place: nothing scrolls and nothing flickers.
+    with Live(console=Console(), screen=True, auto_refresh=False, vertical_overflow="crop") as shown:
+        while True:
+            shown.update(Screen(watch.picture()), refresh=True)
+            await asyncio.sleep(REDRAW_S)
+
+
+async def _show_plain(watch: Watch) -> None:
+    """One line for each change of a broker's state, and one with the figures now and then."""
+    picture = watch.picture()
+    print(
+        f"mockraft running bootstrap={picture.bootstrap} cluster_id={picture.cluster_id} "
+        f"metadata.version={picture.metadata_version}",
+        flush=True,
+    )
+    states: dict[int, str] = {}
+    told_ms = 0
+    while True:
+        picture = watch.picture()
+        for row in picture.brokers:
+            if states.get(row.broker_id) != row.state:
+                states[row.broker_id] = row.state
+                fenced = "fenced" if row.fenced else "unfenced"
+                print(
+                    f"{picture.up_ms / 1000:6.1f} s  broker {row.broker_id}: {row.state}, {fenced}, "
+                    f"epoch {row.broker_epoch}",
+                    flush=True,
+                )
+        if picture.up_ms - told_ms >= PLAIN_EVERY_S * 1000:
+            told_ms = picture.up_ms
+            print(f"{picture.up_ms / 1000:6.1f} s  {_figures(picture)}", flush=True)
+        await asyncio.sleep(PLAIN_POLL_S)
+
+
+def _figures(picture: Picture) -> str:
+    fenced = sum(row.fenced for row in picture.brokers)
+    rates = ", ".join(f"{name} {rate:.1f}/s" for name, rate in picture.rates.items() if rate)
+    return f"high watermark {picture.high_watermark}, {len(picture.brokers)} brokers, {fenced} fenced; {rates}"
+
+
+def _farewell(fleet: Fleet) -> str:
+    from mockraft.brokers.lifecycle import End
+
+    left = sum(broker.end is End.GRANTED for broker in fleet.brokers)
+    return f"{left} of {len(fleet.brokers)} brokers left by controlled shutdown"
+
+
+def broker(
+    broker_id: BrokerId,
+    bootstrap_controller: Bootstrap,
+    cluster_id: ClusterId = None,
+    rack: Rack = None,
+    log_dir: LogDirPaths = None,
+    listener: ListenerText = None,
+    for_s: For = None,
+    seed: Seed = None,
+) -> None:
+    """Run one simulated broker."""
+    from mockraft.server.running import event_loop
+
+    bootstrap = tuple(_host_and_port(part, "--bootstrap-controller") for part in bootstrap_controller.split(","))
+    host, port = _host_and_port(listener, "--listener") if listener else ("127.0.0.1", None)
+    options = {"log_dir_paths": tuple(log_dir or ()), "rack": rack, "host": host, "port": port}
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stdout)
+    with asyncio.Runner(loop_factory=event_loop) as runner:
+        code = runner.run(_broker(broker_id, bootstrap, cluster_id, options, for_s, random.Random(seed)))
+    if code:
+        raise typer.Exit(code)
+
+
+async def _broker(
+    broker_id: int,
+    bootstrap: tuple[tuple[str, int], ...],
+    cluster_id: str | None,
+    options: dict[str, Any],
+    for_s: float | None,
+    chance: random.Random,
+) -> int:
+    """Run until a signal, the time is over or it died; gives the exit code."""
+    from mockraft.brokers.broker import SimulatedBroker
+    from mockraft.brokers.config import draw_config
+    from mockraft.brokers.fleet import ask_cluster_id
+
+    try:
+        cluster_id = cluster_id or await ask_cluster_id(bootstrap[0])
+    except (OSError, LookupError, ValueError) as error:
+        print(f"mockraft broker: {error} (or give --cluster-id)", file=sys.stderr)
+        return NO_CONTROLLER
+    simulated = SimulatedBroker(draw_config(broker_id, cluster_id, bootstrap, chance, **options))
+    with _stop_on_signals() as stopped:
+        simulated.start()
+        over, waiting = asyncio.ensure_future(simulated.wait_stopped()), asyncio.ensure_future(stopped.wait())
+        await asyncio.wait((over, waiting), timeout=for_s, return_when=asyncio.FIRST_COMPLETED)
+        if not over.done():
+            stopped.clear()
+            again = asyncio.ensure_future(stopped.wait())
+            leaving = asyncio.ensure_future(simulated.shut_down())
+            await asyncio.wait((leaving, again), return_when=asyncio.FIRST_COMPLETED)
+            if not leaving.done():
+                await simulated.kill()
+            await _end(leaving, again)
+        await _end(over, waiting)
+    print(f"broker {broker_id} stopped: {simulated.epitaph}", flush=True)
+    return BROKER_DIED if simulated.end is not None and simulated.end.is_failure else 0
+
+
+def _host_and_port(text: str, option: str) -> tuple[str, int]:
+    host, _, port = text.strip().rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise typer.BadParameter(f"{text!r} is not host:port", param_hint=option)
+    return host.strip("[]"), int(port)
