@@ -11,8 +11,10 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import timeit
 from collections.abc import Callable
 from math import exp, log
@@ -126,7 +128,12 @@ def import_times_ms(processes: int) -> dict[str, float]:
     times = {}
     for name, code in IMPORTS.items():
         program = f"import time\nt = time.perf_counter()\n{code}\nprint((time.perf_counter() - t) * 1000)"
-        runs = [subprocess.run([sys.executable, "-c", program], capture_output=True, check=True) for _ in range(processes)]
+        with tempfile.TemporaryDirectory() as cache:
+            environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": cache}
+            runs = [
+                subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, env=environment)
+                for _ in range(processes + 1)
+            ]
         times[name] = min(float(run.stdout) for run in runs)
     return times
 

@@ -91,6 +91,8 @@ def _tables(formats: set[str]) -> set[str]:
             tables.add("UNPACKERS")
         elif name.startswith("pack_all_"):
             tables.add("PACKERS")
+        elif name.startswith("pack_each_"):
+            tables.add("pack_each")
         else:
             tables.add("packed")
     return tables
@@ -102,6 +104,8 @@ def _constant(name: str) -> str:
         return f'{name} = UNPACKERS["{letters}"]'
     if name.startswith("pack_all_"):
         return f'{name} = PACKERS["{letters}"]'
+    if name.startswith("pack_each_"):
+        return f'{name} = pack_each("{letters}")'
     if name.startswith("iterate_"):
         return f'{name} = packed("{letters}").iter_unpack'
     if name.startswith("unpack_"):

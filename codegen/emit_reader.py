@@ -46,18 +46,21 @@ class ReaderEmitter:
     def _fixed(self, letter: str, target: str) -> None:
         self._run.append((letter, target))
 
-    def _flush(self) -> None:
+    def _flush(self, stay: int = 0) -> None:
+        """Unpack the run; the offset ends `stay` bytes before the run does."""
         run, self._run = self._run, []
         if not run:
             return
         letters = "".join(letter for letter, _ in run)
         targets = ", ".join(target for _, target in run)
         if letters == "B":
-            self._lines.add(f"{targets} = d[o]", "o += 1")
-            return
-        self._formats.add(f"unpack_{letters}")
-        comma = "," if len(run) == 1 else ""
-        self._lines.add(f"{targets}{comma} = unpack_{letters}(d, o)", f"o += {sum(SIZES[c] for c in letters)}")
+            self._lines.add(f"{targets} = d[o]")
+        else:
+            self._formats.add(f"unpack_{letters}")
+            self._lines.add(f"{targets}{',' if len(run) == 1 else ''} = unpack_{letters}(d, o)")
+        step = sum(SIZES[letter] for letter in letters) - stay
+        if step:
+            self._lines.add(f"o += {step}")
 
     def _struct(self, var: str, struct: StructSpec) -> None:
         absent = struct.absent_at(self._version)
@@ -118,22 +121,26 @@ class ReaderEmitter:
         """A string or bytes."""
         decode = ".decode()" if kind == "string" else ""
         if compact:
-            self._fixed("B", "n")
-            self._flush()
-            with self._lines.block("if 0 < n < 128:"):
-                self._lines.add(f"{target} = d[o:(o := o + n - 1)]{decode}")
-            if nullable:
-                with self._lines.block("elif n == 0:"):
-                    self._lines.add(f"{target} = None")
-            slow = self._use(f"{'nullable_' if nullable else ''}compact_{'string' if decode else 'bytes'}")
-            with self._lines.block("else:"):
-                self._lines.add(f'{target}, o = {slow}(d, o, n, "{name}")')
+            self._compact_block(target, decode, name, nullable)
             return
         self._fixed("h" if kind == "string" else "i", "n")
         self._flush()
         with self._lines.block("if n >= 0:"):
             self._lines.add(f"{target} = d[o:(o := o + n)]{decode}")
         self._null_branch("else:", target, name, nullable)
+
+    def _compact_block(self, target: str, decode: str, name: str, nullable: bool) -> None:
+        """A compact string or bytes. The length is one more than the bytes, so from its own place it leads to the end."""
+        self._fixed("B", "n")
+        self._flush(stay=1)
+        with self._lines.block("if 0 < n < 128:"):
+            self._lines.add(f"{target} = d[o + 1:(o := o + n)]{decode}")
+        if nullable:
+            with self._lines.block("elif n == 0:"):
+                self._lines.add(f"{target} = None", "o += 1")
+        slow = self._use(f"{'nullable_' if nullable else ''}compact_{'string' if decode else 'bytes'}")
+        with self._lines.block("else:"):
+            self._lines.add(f'{target}, o = {slow}(d, o + 1, n, "{name}")')
 
     def _null_branch(self, opening: str, target: str, name: str, nullable: bool) -> None:
         with self._lines.block(opening):
@@ -148,6 +155,9 @@ class ReaderEmitter:
             self._fixed("B", "n")
             self._flush()
             slow = self._use("nullable_compact_count" if nullable else "compact_count")
+            if field.element in FIXED:
+                self._compact_values(target, field, nullable, f'{slow}(d, o, n, {size}, "{field.name}")')
+                return
             with self._lines.block("if n < 128:" if nullable else "if 0 < n < 128:"):
                 self._lines.add("n -= 1")
             with self._lines.block("else:"):
@@ -164,12 +174,32 @@ class ReaderEmitter:
         else:
             self._elements(target, field, compact)
 
+    def _compact_values(self, target: str, field: FieldSpec, nullable: bool, slow: str) -> None:
+        """A compact array of fixed values; empty ones and short ones go the short way."""
+        letter = FIXED[field.element]
+        self._formats.add(f"unpack_all_{letter}")
+        with self._lines.block("if 1 < n < 128:"):
+            self._lines.add(f"{target} = [*unpack_all_{letter}[n - 1](d, o)]", f"o += {SIZES[letter]} * n - {SIZES[letter]}")
+        with self._lines.block("elif n == 1:"):
+            self._lines.add(f"{target} = []")
+        with self._lines.block("else:"):
+            self._lines.add(f"n, o = {slow}")
+            if nullable:
+                with self._lines.block("if n < 0:"):
+                    self._lines.add(f"{target} = None")
+                with self._lines.block("else:"):
+                    self._values(target, letter)
+            else:
+                self._values(target, letter)
+
+    def _values(self, target: str, letter: str) -> None:
+        self._formats.add(f"unpack_all_{letter}")
+        self._lines.add(f"{target} = [*unpack_all_{letter}[n](d, o)]", f"o += {SIZES[letter]} * n")
+
     def _elements(self, target: str, field: FieldSpec, compact: bool) -> None:
         element = field.element
         if element in FIXED:
-            letter = FIXED[element]
-            self._formats.add(f"unpack_all_{letter}")
-            self._lines.add(f"{target} = list(unpack_all_{letter}[n](d, o))", f"o += {SIZES[letter]} * n".replace("1 * ", ""))
+            self._values(target, FIXED[element])
         elif field.struct is None:
             values, value = self._name("l"), self._name("v")
             self._lines.add(f"{target} = {values} = []")
@@ -180,13 +210,44 @@ class ReaderEmitter:
             self._structs(target, self._spec.structs[field.struct])
 
     def _structs(self, target: str, struct: StructSpec) -> None:
-        values, var = self._name("l"), self._name("e")
+        values = self._name("l")
         self._lines.add(f"{target} = {values} = []")
-        with self._lines.block("for _ in range(n):"):
+        if self._spec.fixed_at(struct, self._version):
+            self._fixed_structs(values, struct)
+        else:
+            self._loop(values, struct, "n")
+
+    def _loop(self, values: str, struct: StructSpec, count: str) -> None:
+        var = self._name("e")
+        with self._lines.block(f"for _ in range({count}):"):
             self._create(var, struct)
             self._struct(var, struct)
             self._flush()
             self._lines.add(f"{values}.append({var})")
+
+    def _fixed_structs(self, values: str, struct: StructSpec) -> None:
+        """Structs of fixed fields only, unpacked by one iterator until one of them has tagged fields."""
+        fields = struct.plain_at(self._version)
+        letters = "".join(FIXED[field.type] for field in fields) + ("B" if self._flexible else "")
+        size = sum(SIZES[letter] for letter in letters)
+        end, var = self._name("p"), self._name("e")
+        names = [self._name("v") for _ in fields] + (["t"] if self._flexible else [])
+        self._formats.add(f"iterate_{letters}")
+        self._lines.add(f"{end} = o + {size} * n")
+        with self._lines.block(f"for {', '.join(names)}{',' if len(names) == 1 else ''} in iterate_{letters}(d[o:{end}]):"):
+            if self._flexible:
+                with self._lines.block("if t:"):
+                    self._lines.add(f"o += {size} * len({values})")
+                    self._loop(values, struct, f"n - len({values})")
+                    self._lines.add("break")
+            self._create(var, struct)
+            for field in struct.absent_at(self._version):
+                self._default(f"{var}.{field.snake}", field)
+            for field, name in zip(fields, names, strict=False):
+                self._lines.add(f"{var}.{field.snake} = {name}")
+            self._lines.add(f"{var}.unknown_tagged_fields = ()", f"{values}.append({var})")
+        with self._lines.block("else:"):
+            self._lines.add(f"o = {end}")
 
     def _tags(self, var: str, struct: StructSpec) -> None:
         known = struct.tagged_at(self._version)

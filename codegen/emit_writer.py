@@ -24,13 +24,20 @@ class WriterEmitter:
         self._run: list[tuple[str, str]] = []
         self._names = 0
         self._out = "r"
+        self._returns = False
 
     def body(self) -> str:
         """The function's body."""
-        self._lines.add("r = []")
-        self._struct("m", self._spec.body)
-        self._flush()
-        self._lines.add('return b"".join(r)')
+        body = self._spec.body
+        self._returns = all(field.type in FIXED for field in body.plain_at(self._version))
+        if not self._returns:
+            self._lines.add("r = []")
+        self._struct("m", body)
+        if self._returns and not self._flexible:
+            self._lines.add(f"return {self._pack(self._run)}" if self._run else 'return b""')
+        else:
+            self._flush()
+            self._lines.add('return b"".join(r)')
         return self._lines.text()
 
     def _name(self, letter: str) -> str:
@@ -178,39 +185,77 @@ class WriterEmitter:
             self._formats.add(f"pack_all_{letter}")
             self._append(f"pack_all_{letter}[len({values})](*{values})")
         else:
-            var = self._name("e")
-            with self._lines.block(f"for {var} in {values}:"):
-                if field.struct is None:
-                    self._block(var, element, field.name, False, compact)
-                else:
-                    self._struct(var, self._spec.structs[field.struct])
-                self._flush()
+            if field.struct is not None and self._flattens(self._spec.structs[field.struct]):
+                self._flat(values, self._spec.structs[field.struct])
+                with self._lines.block("else:"):
+                    self._loop(values, field, compact)
+            else:
+                self._loop(values, field, compact)
+
+    def _loop(self, values: str, field: FieldSpec, compact: bool) -> None:
+        var = self._name("e")
+        with self._lines.block(f"for {var} in {values}:"):
+            if field.struct is None:
+                self._block(var, field.element, field.name, False, compact)
+            else:
+                self._struct(var, self._spec.structs[field.struct])
+            self._flush()
+
+    def _flattens(self, struct: StructSpec) -> bool:
+        """Whether many structs can be packed at one go: fixed fields, nothing to check in each."""
+        version = self._version
+        checked = any(not f.ignorable for f in struct.absent_at(version)) or any(f.type == "uuid" for f in struct.fields)
+        return self._spec.fixed_at(struct, version) and not checked
+
+    def _flat(self, values: str, struct: StructSpec) -> None:
+        """Pack an array of more than eight structs without tagged fields as one long struct."""
+        fields = struct.plain_at(self._version)
+        letters = "".join(FIXED[field.type] for field in fields) + ("x" if self._flexible else "")
+        flat = self._name("f")
+        one = ", ".join(f"e.{field.snake}" for field in fields)
+        source = f"[v for e in {values} for v in ({one})]" if len(fields) > 1 else f"[{one} for e in {values}]"
+        plain = f" and not any([e.unknown_tagged_fields for e in {values}])" if self._flexible else ""
+        self._formats.add(f"pack_each_{letters}")
+        with self._lines.block(f"if len({values}) > 8{plain}:"):
+            self._lines.add(f"{flat} = {source}")
+            self._append(f"pack_each_{letters}[len({values})](*{flat})")
 
     def _tags(self, var: str, struct: StructSpec) -> None:
+        """The tag section: nothing but a zero byte in most messages, so that is tried first."""
         known = struct.tagged_at(self._version)
-        if not known:
-            self._unknown_tags(f"{var}.unknown_tagged_fields")
-            return
-        self._flush()
-        at = self._name("a")
-        out = self._out
-        self._lines.add(f"{at} = len({out})")
-        self._append('b"\\0"')
-        for field in known:
-            with self._lines.block(f"if {self._differs(f'{var}.{field.snake}', field)}:"):
-                self._tag(f"{var}.{field.snake}", field)
-        with self._lines.block(f"if {var}.unknown_tagged_fields:"):
-            self._lines.add(f"{self._use('merge_tags')}({out}, {at}, {var}.unknown_tagged_fields)")
-        with self._lines.block(f"elif len({out}) - {at} > 1:"):
-            self._lines.add(f"{out}[{at}] = {self._use('write_uvarint')}(len({out}) - {at} - 1)")
-
-    def _unknown_tags(self, unknown: str) -> None:
+        unknown = f"{var}.unknown_tagged_fields"
         run, self._run = self._run, []
-        with self._lines.block(f"if {unknown}:"):
+        conditions = [self._differs(f"{var}.{field.snake}", field) for field in known]
+        empty = self._pack(run, "x") if run else 'b"\\0"'
+        if self._returns and struct is self._spec.body:
+            with self._lines.block(f"if not ({' or '.join([*conditions, unknown])}):"):
+                self._lines.add(f"return {empty}")
+            self._lines.add("r = []")
+            self._some_tags(var, known, conditions, run)
+            return
+        with self._lines.block(f"if {' or '.join([*conditions, unknown])}:"):
+            self._some_tags(var, known, conditions, run)
+        with self._lines.block("else:"):
+            self._append(empty)
+
+    def _some_tags(self, var: str, known: list[FieldSpec], conditions: list[str], run: list[tuple[str, str]]) -> None:
+        unknown = f"{var}.unknown_tagged_fields"
+        if not known:
             section = f"{self._use('write_tags')}({unknown})"
             self._append(f"{self._pack(run)} + {section}" if run else section)
+            return
+        self._run = run
+        self._flush()
+        at, out = self._name("a"), self._out
+        self._lines.add(f"{at} = len({out})")
+        self._append('b"\\0"')
+        for field, condition in zip(known, conditions, strict=True):
+            with self._lines.block(f"if {condition}:"):
+                self._tag(f"{var}.{field.snake}", field)
+        with self._lines.block(f"if {unknown}:"):
+            self._lines.add(f"{self._use('merge_tags')}({out}, {at}, {unknown})")
         with self._lines.block("else:"):
-            self._append(self._pack(run, "x") if run else 'b"\\0"')
+            self._lines.add(f"{out}[{at}] = {self._use('write_uvarint')}(len({out}) - {at} - 1)")
 
     def _tag(self, value: str, field: FieldSpec) -> None:
         """One tagged field, written as exactly one part."""

@@ -93,6 +93,30 @@ PACKERS = {letter: _Packers(letter) for letter in "obhHiIqd"}
 """By format letter and count: the function that gives an array's bytes."""
 
 
+class _EachPackers(dict):  # type: ignore[type-arg]
+    """By count: `pack` of that many structs of one format, made on first use."""
+
+    def __init__(self, letters: str) -> None:
+        self._format = letters.replace("o", "?")
+
+    def __missing__(self, count: int) -> Pack:
+        made = Struct(">" + self._format * count).pack
+        if count <= CACHED_COUNT_MAX:
+            self[count] = made
+        return made
+
+
+_each_packers: dict[str, _EachPackers] = {}
+
+
+def pack_each(letters: str) -> dict[int, Pack]:
+    """By count: the function that gives the bytes of that many structs of the format, all values flat."""
+    found = _each_packers.get(letters)
+    if found is None:
+        found = _each_packers[letters] = _EachPackers(letters)
+    return found
+
+
 def null_field(field: str) -> WireError:
     """The refusal of a null where the version has none."""
     return WireError("null in a field that cannot be null", field=field)

@@ -106,17 +106,16 @@ def _read_v0(d, o):
 def _read_v3(d, o):
     m = _AddOffsetsToTxnRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.transactional_id = d[o:(o := o + n - 1)].decode()
+        m.transactional_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.transactional_id, o = compact_string(d, o, n, "TransactionalId")
+        m.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
     m.producer_id, m.producer_epoch, n = unpack_qhB(d, o)
-    o += 11
+    o += 10
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     t = d[o]
     o += 1
     if t:

@@ -94,17 +94,14 @@ def _read_v3(d, o):
 
 
 def _write_v0(m):
-    r = []
-    r.append(pack_ih(m.throttle_time_ms, m.error_code))
-    return b"".join(r)
+    return pack_ih(m.throttle_time_ms, m.error_code)
 
 
 def _write_v3(m):
+    if not (m.unknown_tagged_fields):
+        return pack_ihx(m.throttle_time_ms, m.error_code)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ihx(m.throttle_time_ms, m.error_code))
+    r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

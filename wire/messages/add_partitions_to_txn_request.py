@@ -179,7 +179,7 @@ def _read_v0(d, o):
             if n < 0:
                 raise null_field("Partitions")
             else:
-                e2.partitions = list(unpack_all_i[n](d, o))
+                e2.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -191,11 +191,10 @@ def _read_v3(d, o):
     m = _AddPartitionsToTxnRequest()
     m.transactions = []
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.v3_and_below_transactional_id = d[o:(o := o + n - 1)].decode()
+        m.v3_and_below_transactional_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.v3_and_below_transactional_id, o = compact_string(d, o, n, "V3AndBelowTransactionalId")
+        m.v3_and_below_transactional_id, o = compact_string(d, o + 1, n, "V3AndBelowTransactionalId")
     m.v3_and_below_producer_id, m.v3_and_below_producer_epoch, n = unpack_qhB(d, o)
     o += 11
     if 0 < n < 128:
@@ -206,19 +205,21 @@ def _read_v3(d, o):
     for _ in range(n):
         e2 = _AddPartitionsToTxnTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
-        if 0 < n < 128:
-            n -= 1
+        if 1 < n < 128:
+            e2.partitions = [*unpack_all_i[n - 1](d, o)]
+            o += 4 * n - 4
+        elif n == 1:
+            e2.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-        e2.partitions = list(unpack_all_i[n](d, o))
-        o += 4 * n
+            e2.partitions = [*unpack_all_i[n](d, o)]
+            o += 4 * n
         t = d[o]
         o += 1
         if t:
@@ -251,11 +252,10 @@ def _read_v4(d, o):
     for _ in range(n):
         e2 = _AddPartitionsToTxnTransaction()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.transactional_id = d[o:(o := o + n - 1)].decode()
+            e2.transactional_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.transactional_id, o = compact_string(d, o, n, "TransactionalId")
+            e2.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
         e2.producer_id, e2.producer_epoch, e2.verify_only, n = unpack_qhoB(d, o)
         o += 12
         if 0 < n < 128:
@@ -266,19 +266,21 @@ def _read_v4(d, o):
         for _ in range(n):
             e4 = _AddPartitionsToTxnTopic()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.name = d[o:(o := o + n - 1)].decode()
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o, n, "Name")
+                e4.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-            e4.partitions = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e4.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:

@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_string,
     inexpressible,
     null_field,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -26,6 +27,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_ih = packed("ih").iter_unpack
+iterate_ihB = packed("ihB").iter_unpack
+pack_each_ih = pack_each("ih")
+pack_each_ihx = pack_each("ihx")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -36,7 +41,6 @@ pack_ii = packed("ii").pack
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
-unpack_ih = packed("ih").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_ii = packed("ii").unpack_from
 
@@ -184,12 +188,15 @@ def _read_v0(d, o):
                 raise null_field("ResultsByPartition")
             else:
                 e2.results_by_partition = l3 = []
-                for _ in range(n):
-                    e4 = _AddPartitionsToTxnPartitionResult()
-                    e4.unknown_tagged_fields = ()
-                    e4.partition_index, e4.partition_error_code = unpack_ih(d, o)
-                    o += 6
-                    l3.append(e4)
+                p4 = o + 6 * n
+                for v6, v7 in iterate_ih(d[o:p4]):
+                    e5 = _AddPartitionsToTxnPartitionResult()
+                    e5.partition_index = v6
+                    e5.partition_error_code = v7
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -210,11 +217,10 @@ def _read_v3(d, o):
     for _ in range(n):
         e2 = _AddPartitionsToTxnTopicResult()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -222,15 +228,27 @@ def _read_v3(d, o):
         else:
             n, o = compact_count(d, o, n, 7, "ResultsByPartition")
         e2.results_by_partition = l3 = []
-        for _ in range(n):
-            e4 = _AddPartitionsToTxnPartitionResult()
-            e4.partition_index, e4.partition_error_code, t = unpack_ihB(d, o)
-            o += 7
+        p4 = o + 7 * n
+        for v6, v7, t in iterate_ihB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 7 * len(l3)
+                for _ in range(n - len(l3)):
+                    e8 = _AddPartitionsToTxnPartitionResult()
+                    e8.partition_index, e8.partition_error_code, t = unpack_ihB(d, o)
+                    o += 7
+                    if t:
+                        e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e8.unknown_tagged_fields = ()
+                    l3.append(e8)
+                break
+            e5 = _AddPartitionsToTxnPartitionResult()
+            e5.partition_index = v6
+            e5.partition_error_code = v7
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -260,11 +278,10 @@ def _read_v4(d, o):
     for _ in range(n):
         e2 = _AddPartitionsToTxnResult()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.transactional_id = d[o:(o := o + n - 1)].decode()
+            e2.transactional_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.transactional_id, o = compact_string(d, o, n, "TransactionalId")
+            e2.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -275,11 +292,10 @@ def _read_v4(d, o):
         for _ in range(n):
             e4 = _AddPartitionsToTxnTopicResult()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.name = d[o:(o := o + n - 1)].decode()
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o, n, "Name")
+                e4.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
@@ -287,15 +303,27 @@ def _read_v4(d, o):
             else:
                 n, o = compact_count(d, o, n, 7, "ResultsByPartition")
             e4.results_by_partition = l5 = []
-            for _ in range(n):
-                e6 = _AddPartitionsToTxnPartitionResult()
-                e6.partition_index, e6.partition_error_code, t = unpack_ihB(d, o)
-                o += 7
+            p6 = o + 7 * n
+            for v8, v9, t in iterate_ihB(d[o:p6]):
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    o += 7 * len(l5)
+                    for _ in range(n - len(l5)):
+                        e10 = _AddPartitionsToTxnPartitionResult()
+                        e10.partition_index, e10.partition_error_code, t = unpack_ihB(d, o)
+                        o += 7
+                        if t:
+                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e10.unknown_tagged_fields = ()
+                        l5.append(e10)
+                    break
+                e7 = _AddPartitionsToTxnPartitionResult()
+                e7.partition_index = v8
+                e7.partition_error_code = v9
+                e7.unknown_tagged_fields = ()
+                l5.append(e7)
+            else:
+                o = p6
             t = d[o]
             o += 1
             if t:
@@ -334,8 +362,12 @@ def _write_v0(m):
         l4 = e2.results_by_partition
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            r.append(pack_ih(e5.partition_index, e5.partition_error_code))
+        if len(l4) > 8:
+            f5 = [v for e in l4 for v in (e.partition_index, e.partition_error_code)]
+            r.append(pack_each_ih[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                r.append(pack_ih(e6.partition_index, e6.partition_error_code))
     return b"".join(r)
 
 
@@ -363,11 +395,15 @@ def _write_v3(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_ih(e5.partition_index, e5.partition_error_code) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_ihx(e5.partition_index, e5.partition_error_code))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [v for e in l4 for v in (e.partition_index, e.partition_error_code)]
+            r.append(pack_each_ihx[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_ih(e6.partition_index, e6.partition_error_code) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_ihx(e6.partition_index, e6.partition_error_code))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -417,11 +453,15 @@ def _write_v4(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e8 in l7:
-                if e8.unknown_tagged_fields:
-                    r.append(pack_ih(e8.partition_index, e8.partition_error_code) + write_tags(e8.unknown_tagged_fields))
-                else:
-                    r.append(pack_ihx(e8.partition_index, e8.partition_error_code))
+            if len(l7) > 8 and not any([e.unknown_tagged_fields for e in l7]):
+                f8 = [v for e in l7 for v in (e.partition_index, e.partition_error_code)]
+                r.append(pack_each_ihx[len(l7)](*f8))
+            else:
+                for e9 in l7:
+                    if e9.unknown_tagged_fields:
+                        r.append(pack_ih(e9.partition_index, e9.partition_error_code) + write_tags(e9.unknown_tagged_fields))
+                    else:
+                        r.append(pack_ihx(e9.partition_index, e9.partition_error_code))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:

@@ -123,13 +123,13 @@ def _read_v0(d, o):
     m = _AddRaftVoterRequest()
     m.ack_when_committed = True
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.cluster_id = None
+        o += 1
     else:
-        m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
     m.timeout_ms, m.voter_id, m.voter_directory_id, n = unpack_iiUB(d, o)
     o += 25
     if 0 < n < 128:
@@ -140,17 +140,15 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _Listener()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, t = unpack_HB(d, o)
         o += 3
         if t:
@@ -170,13 +168,13 @@ def _read_v0(d, o):
 def _read_v1(d, o):
     m = _AddRaftVoterRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.cluster_id = None
+        o += 1
     else:
-        m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
     m.timeout_ms, m.voter_id, m.voter_directory_id, n = unpack_iiUB(d, o)
     o += 25
     if 0 < n < 128:
@@ -187,17 +185,15 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _Listener()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, t = unpack_HB(d, o)
         o += 3
         if t:

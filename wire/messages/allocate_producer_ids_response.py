@@ -89,11 +89,10 @@ def _read_v0(d, o):
 
 
 def _write_v0(m):
+    if not (m.unknown_tagged_fields):
+        return pack_ihqix(m.throttle_time_ms, m.error_code, m.producer_id_start, m.producer_id_len)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_ihqi(m.throttle_time_ms, m.error_code, m.producer_id_start, m.producer_id_len) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ihqix(m.throttle_time_ms, m.error_code, m.producer_id_start, m.producer_id_len))
+    r.append(pack_ihqi(m.throttle_time_ms, m.error_code, m.producer_id_start, m.producer_id_len) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

@@ -238,19 +238,18 @@ def _read_v1(d, o):
         for _ in range(n):
             e4 = _EntityData()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.entity_type = d[o:(o := o + n - 1)].decode()
+                e4.entity_type = d[o + 1:(o := o + n)].decode()
             else:
-                e4.entity_type, o = compact_string(d, o, n, "EntityType")
+                e4.entity_type, o = compact_string(d, o + 1, n, "EntityType")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.entity_name = d[o:(o := o + n - 1)].decode()
+                e4.entity_name = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.entity_name = None
+                o += 1
             else:
-                e4.entity_name, o = nullable_compact_string(d, o, n, "EntityName")
+                e4.entity_name, o = nullable_compact_string(d, o + 1, n, "EntityName")
             t = d[o]
             o += 1
             if t:
@@ -268,11 +267,10 @@ def _read_v1(d, o):
         for _ in range(n):
             e6 = _OpData()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e6.key = d[o:(o := o + n - 1)].decode()
+                e6.key = d[o + 1:(o := o + n)].decode()
             else:
-                e6.key, o = compact_string(d, o, n, "Key")
+                e6.key, o = compact_string(d, o + 1, n, "Key")
             e6.value, e6.remove, t = unpack_doB(d, o)
             o += 10
             if t:

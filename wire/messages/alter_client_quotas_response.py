@@ -193,13 +193,14 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _EntryData()
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.error_message = None
+            o += 1
         else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -210,19 +211,18 @@ def _read_v1(d, o):
         for _ in range(n):
             e4 = _EntityData()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.entity_type = d[o:(o := o + n - 1)].decode()
+                e4.entity_type = d[o + 1:(o := o + n)].decode()
             else:
-                e4.entity_type, o = compact_string(d, o, n, "EntityType")
+                e4.entity_type, o = compact_string(d, o + 1, n, "EntityType")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.entity_name = d[o:(o := o + n - 1)].decode()
+                e4.entity_name = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.entity_name = None
+                o += 1
             else:
-                e4.entity_name, o = nullable_compact_string(d, o, n, "EntityName")
+                e4.entity_name, o = nullable_compact_string(d, o + 1, n, "EntityName")
             t = d[o]
             o += 1
             if t:

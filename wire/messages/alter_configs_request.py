@@ -196,11 +196,11 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _AlterConfigsResource()
         e2.resource_type, n = unpack_bB(d, o)
-        o += 2
+        o += 1
         if 0 < n < 128:
-            e2.resource_name = d[o:(o := o + n - 1)].decode()
+            e2.resource_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.resource_name, o = compact_string(d, o, n, "ResourceName")
+            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -211,19 +211,18 @@ def _read_v2(d, o):
         for _ in range(n):
             e4 = _AlterableConfig()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.name = d[o:(o := o + n - 1)].decode()
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o, n, "Name")
+                e4.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.value = d[o:(o := o + n - 1)].decode()
+                e4.value = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.value = None
+                o += 1
             else:
-                e4.value, o = nullable_compact_string(d, o, n, "Value")
+                e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
             t = d[o]
             o += 1
             if t:

@@ -143,11 +143,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _ReassignableTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -159,15 +158,18 @@ def _read_v0(d, o):
             e4 = _ReassignablePartition()
             e4.partition_index, n = unpack_iB(d, o)
             o += 5
-            if n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.replicas = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.replicas = []
             else:
                 n, o = nullable_compact_count(d, o, n, 4, "Replicas")
-            if n < 0:
-                e4.replicas = None
-            else:
-                e4.replicas = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                if n < 0:
+                    e4.replicas = None
+                else:
+                    e4.replicas = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -203,11 +205,10 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _ReassignableTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -219,15 +220,18 @@ def _read_v1(d, o):
             e4 = _ReassignablePartition()
             e4.partition_index, n = unpack_iB(d, o)
             o += 5
-            if n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.replicas = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.replicas = []
             else:
                 n, o = nullable_compact_count(d, o, n, 4, "Replicas")
-            if n < 0:
-                e4.replicas = None
-            else:
-                e4.replicas = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                if n < 0:
+                    e4.replicas = None
+                else:
+                    e4.replicas = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
             t = d[o]
             o += 1
             if t:

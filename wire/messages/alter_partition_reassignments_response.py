@@ -135,13 +135,14 @@ def _read_v0(d, o):
     m = _AlterPartitionReassignmentsResponse()
     m.allow_replication_factor_change = True
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -152,11 +153,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _ReassignableTopicResponse()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -167,13 +167,14 @@ def _read_v0(d, o):
         for _ in range(n):
             e4 = _ReassignablePartitionResponse()
             e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
-            o += 7
+            o += 6
             if 0 < n < 128:
-                e4.error_message = d[o:(o := o + n - 1)].decode()
+                e4.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.error_message = None
+                o += 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             t = d[o]
             o += 1
             if t:
@@ -200,13 +201,14 @@ def _read_v0(d, o):
 def _read_v1(d, o):
     m = _AlterPartitionReassignmentsResponse()
     m.throttle_time_ms, m.allow_replication_factor_change, m.error_code, n = unpack_iohB(d, o)
-    o += 8
+    o += 7
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -217,11 +219,10 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _ReassignableTopicResponse()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -232,13 +233,14 @@ def _read_v1(d, o):
         for _ in range(n):
             e4 = _ReassignablePartitionResponse()
             e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
-            o += 7
+            o += 6
             if 0 < n < 128:
-                e4.error_message = d[o:(o := o + n - 1)].decode()
+                e4.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.error_message = None
+                o += 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             t = d[o]
             o += 1
             if t:

@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_count,
     inexpressible,
     no_uuid,
+    pack_each,
     packed,
     read_tags,
     write_tags,
@@ -25,11 +26,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iqB = packed("iqB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_all_i = PACKERS["i"]
 pack_bi = packed("bi").pack
 pack_bix = packed("bix").pack
+pack_each_iqx = pack_each("iqx")
 pack_ii = packed("ii").pack
 pack_iiB = packed("iiB").pack
 pack_iq = packed("iq").pack
@@ -186,12 +189,15 @@ def _read_v2(d, o):
             e4.new_isr_with_epochs = []
             e4.partition_index, e4.leader_epoch, n = unpack_iiB(d, o)
             o += 9
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.new_isr = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.new_isr = []
             else:
                 n, o = compact_count(d, o, n, 4, "NewIsr")
-            e4.new_isr = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e4.new_isr = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             e4.leader_recovery_state, e4.partition_epoch, t = unpack_biB(d, o)
             o += 6
             if t:
@@ -243,15 +249,27 @@ def _read_v3(d, o):
             else:
                 n, o = compact_count(d, o, n, 13, "NewIsrWithEpochs")
             e4.new_isr_with_epochs = l5 = []
-            for _ in range(n):
-                e6 = _BrokerState()
-                e6.broker_id, e6.broker_epoch, t = unpack_iqB(d, o)
-                o += 13
+            p6 = o + 13 * n
+            for v8, v9, t in iterate_iqB(d[o:p6]):
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    o += 13 * len(l5)
+                    for _ in range(n - len(l5)):
+                        e10 = _BrokerState()
+                        e10.broker_id, e10.broker_epoch, t = unpack_iqB(d, o)
+                        o += 13
+                        if t:
+                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e10.unknown_tagged_fields = ()
+                        l5.append(e10)
+                    break
+                e7 = _BrokerState()
+                e7.broker_id = v8
+                e7.broker_epoch = v9
+                e7.unknown_tagged_fields = ()
+                l5.append(e7)
+            else:
+                o = p6
             e4.leader_recovery_state, e4.partition_epoch, t = unpack_biB(d, o)
             o += 6
             if t:
@@ -343,11 +361,15 @@ def _write_v3(m):
                 r.append(pack_iiB(e4.partition_index, e4.leader_epoch, n))
             else:
                 r.append(pack_ii(e4.partition_index, e4.leader_epoch) + write_uvarint(n))
-            for e6 in l5:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_iq(e6.broker_id, e6.broker_epoch) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_iqx(e6.broker_id, e6.broker_epoch))
+            if len(l5) > 8 and not any([e.unknown_tagged_fields for e in l5]):
+                f6 = [v for e in l5 for v in (e.broker_id, e.broker_epoch)]
+                r.append(pack_each_iqx[len(l5)](*f6))
+            else:
+                for e7 in l5:
+                    if e7.unknown_tagged_fields:
+                        r.append(pack_iq(e7.broker_id, e7.broker_epoch) + write_tags(e7.unknown_tagged_fields))
+                    else:
+                        r.append(pack_iqx(e7.broker_id, e7.broker_epoch))
             if e4.unknown_tagged_fields:
                 r.append(pack_bi(e4.leader_recovery_state, e4.partition_epoch) + write_tags(e4.unknown_tagged_fields))
             else:

@@ -165,12 +165,15 @@ def _read_v2(d, o):
             e4 = _PartitionData()
             e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch, n = unpack_ihiiB(d, o)
             o += 15
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.isr = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.isr = []
             else:
                 n, o = compact_count(d, o, n, 4, "Isr")
-            e4.isr = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e4.isr = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             e4.leader_recovery_state, e4.partition_epoch, t = unpack_biB(d, o)
             o += 6
             if t:

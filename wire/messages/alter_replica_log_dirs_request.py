@@ -165,7 +165,7 @@ def _read_v1(d, o):
                     if n < 0:
                         raise null_field("Partitions")
                     else:
-                        e4.partitions = list(unpack_all_i[n](d, o))
+                        e4.partitions = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     e4.unknown_tagged_fields = ()
                     l3.append(e4)
@@ -187,11 +187,10 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _AlterReplicaLogDir()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.path = d[o:(o := o + n - 1)].decode()
+            e2.path = d[o + 1:(o := o + n)].decode()
         else:
-            e2.path, o = compact_string(d, o, n, "Path")
+            e2.path, o = compact_string(d, o + 1, n, "Path")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -202,19 +201,21 @@ def _read_v2(d, o):
         for _ in range(n):
             e4 = _AlterReplicaLogDirTopic()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.name = d[o:(o := o + n - 1)].decode()
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o, n, "Name")
+                e4.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-            e4.partitions = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e4.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     compact_count,
     compact_string,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -23,6 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iqB = packed("iqB").iter_unpack
+pack_each_iqx = pack_each("iqx")
 pack_iq = packed("iq").pack
 pack_iqx = packed("iqx").pack
 unpack_iqB = packed("iqB").unpack_from
@@ -122,11 +125,10 @@ _AlterShareGroupOffsetsRequest = decoded(AlterShareGroupOffsetsRequest)
 def _read_v0(d, o):
     m = _AlterShareGroupOffsetsRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -137,11 +139,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _AlterShareGroupOffsetsRequestTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic_name = d[o:(o := o + n - 1)].decode()
+            e2.topic_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic_name, o = compact_string(d, o, n, "TopicName")
+            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -149,15 +150,27 @@ def _read_v0(d, o):
         else:
             n, o = compact_count(d, o, n, 13, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _AlterShareGroupOffsetsRequestPartition()
-            e4.partition_index, e4.start_offset, t = unpack_iqB(d, o)
-            o += 13
+        p4 = o + 13 * n
+        for v6, v7, t in iterate_iqB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 13 * len(l3)
+                for _ in range(n - len(l3)):
+                    e8 = _AlterShareGroupOffsetsRequestPartition()
+                    e8.partition_index, e8.start_offset, t = unpack_iqB(d, o)
+                    o += 13
+                    if t:
+                        e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e8.unknown_tagged_fields = ()
+                    l3.append(e8)
+                break
+            e5 = _AlterShareGroupOffsetsRequestPartition()
+            e5.partition_index = v6
+            e5.start_offset = v7
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -203,11 +216,15 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e6 in l5:
-            if e6.unknown_tagged_fields:
-                r.append(pack_iq(e6.partition_index, e6.start_offset) + write_tags(e6.unknown_tagged_fields))
-            else:
-                r.append(pack_iqx(e6.partition_index, e6.start_offset))
+        if len(l5) > 8 and not any([e.unknown_tagged_fields for e in l5]):
+            f6 = [v for e in l5 for v in (e.partition_index, e.start_offset)]
+            r.append(pack_each_iqx[len(l5)](*f6))
+        else:
+            for e7 in l5:
+                if e7.unknown_tagged_fields:
+                    r.append(pack_iq(e7.partition_index, e7.start_offset) + write_tags(e7.unknown_tagged_fields))
+                else:
+                    r.append(pack_iqx(e7.partition_index, e7.start_offset))
         if e3.unknown_tagged_fields:
             r.append(write_tags(e3.unknown_tagged_fields))
         else:

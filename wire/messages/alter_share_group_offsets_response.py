@@ -136,13 +136,14 @@ _AlterShareGroupOffsetsResponse = decoded(AlterShareGroupOffsetsResponse)
 def _read_v0(d, o):
     m = _AlterShareGroupOffsetsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -153,11 +154,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _AlterShareGroupOffsetsResponseTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic_name = d[o:(o := o + n - 1)].decode()
+            e2.topic_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic_name, o = compact_string(d, o, n, "TopicName")
+            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
         e2.topic_id, n = unpack_UB(d, o)
         o += 17
         if 0 < n < 128:
@@ -168,13 +168,14 @@ def _read_v0(d, o):
         for _ in range(n):
             e4 = _AlterShareGroupOffsetsResponsePartition()
             e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
-            o += 7
+            o += 6
             if 0 < n < 128:
-                e4.error_message = d[o:(o := o + n - 1)].decode()
+                e4.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.error_message = None
+                o += 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             t = d[o]
             o += 1
             if t:

@@ -141,11 +141,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _ScramCredentialDeletion()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         e2.mechanism, t = unpack_bB(d, o)
         o += 2
         if t:
@@ -163,23 +162,21 @@ def _read_v0(d, o):
     for _ in range(n):
         e4 = _ScramCredentialUpsertion()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         else:
-            e4.name, o = compact_string(d, o, n, "Name")
+            e4.name, o = compact_string(d, o + 1, n, "Name")
         e4.mechanism, e4.iterations, n = unpack_biB(d, o)
-        o += 6
+        o += 5
         if 0 < n < 128:
-            e4.salt = d[o:(o := o + n - 1)]
+            e4.salt = d[o + 1:(o := o + n)]
         else:
-            e4.salt, o = compact_bytes(d, o, n, "Salt")
+            e4.salt, o = compact_bytes(d, o + 1, n, "Salt")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e4.salted_password = d[o:(o := o + n - 1)]
+            e4.salted_password = d[o + 1:(o := o + n)]
         else:
-            e4.salted_password, o = compact_bytes(d, o, n, "SaltedPassword")
+            e4.salted_password, o = compact_bytes(d, o + 1, n, "SaltedPassword")
         t = d[o]
         o += 1
         if t:

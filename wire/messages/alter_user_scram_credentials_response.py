@@ -117,19 +117,19 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _AlterUserScramCredentialsResult()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.user = d[o:(o := o + n - 1)].decode()
+            e2.user = d[o + 1:(o := o + n)].decode()
         else:
-            e2.user, o = compact_string(d, o, n, "User")
+            e2.user, o = compact_string(d, o + 1, n, "User")
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.error_message = None
+            o += 1
         else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
         t = d[o]
         o += 1
         if t:

@@ -83,17 +83,15 @@ def _read_v0(d, o):
 def _read_v3(d, o):
     m = _ApiVersionsRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.client_software_name = d[o:(o := o + n - 1)].decode()
+        m.client_software_name = d[o + 1:(o := o + n)].decode()
     else:
-        m.client_software_name, o = compact_string(d, o, n, "ClientSoftwareName")
+        m.client_software_name, o = compact_string(d, o + 1, n, "ClientSoftwareName")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.client_software_version = d[o:(o := o + n - 1)].decode()
+        m.client_software_version = d[o + 1:(o := o + n)].decode()
     else:
-        m.client_software_version, o = compact_string(d, o, n, "ClientSoftwareVersion")
+        m.client_software_version, o = compact_string(d, o + 1, n, "ClientSoftwareVersion")
     t = d[o]
     o += 1
     if t:
@@ -104,8 +102,7 @@ def _read_v3(d, o):
 
 
 def _write_v0(m):
-    r = []
-    return b"".join(r)
+    return b""
 
 
 def _write_v3(m):

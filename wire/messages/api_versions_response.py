@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_string,
     merge_tags,
     null_field,
+    pack_each,
     packed,
     read_tags,
     tag_count,
@@ -30,8 +31,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_hhh = packed("hhh").iter_unpack
+iterate_hhhB = packed("hhhB").iter_unpack
 pack_BBo = packed("BBo").pack
 pack_BBq = packed("BBq").pack
+pack_each_hhh = pack_each("hhh")
+pack_each_hhhx = pack_each("hhhx")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
@@ -40,9 +45,9 @@ pack_hhhx = packed("hhhx").pack
 pack_hhx = packed("hhx").pack
 pack_hi = packed("hi").pack
 pack_i = packed("i").pack
+pack_ix = packed("ix").pack
 unpack_hB = packed("hB").unpack_from
 unpack_hhB = packed("hhB").unpack_from
-unpack_hhh = packed("hhh").unpack_from
 unpack_hhhB = packed("hhhB").unpack_from
 unpack_hi = packed("hi").unpack_from
 unpack_i = packed("i").unpack_from
@@ -193,12 +198,16 @@ def _read_v0(d, o):
         raise null_field("ApiKeys")
     else:
         m.api_keys = l1 = []
-        for _ in range(n):
-            e2 = _ApiVersion()
-            e2.unknown_tagged_fields = ()
-            e2.api_key, e2.min_version, e2.max_version = unpack_hhh(d, o)
-            o += 6
-            l1.append(e2)
+        p2 = o + 6 * n
+        for v4, v5, v6 in iterate_hhh(d[o:p2]):
+            e3 = _ApiVersion()
+            e3.api_key = v4
+            e3.min_version = v5
+            e3.max_version = v6
+            e3.unknown_tagged_fields = ()
+            l1.append(e3)
+        else:
+            o = p2
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -217,12 +226,16 @@ def _read_v1(d, o):
         raise null_field("ApiKeys")
     else:
         m.api_keys = l1 = []
-        for _ in range(n):
-            e2 = _ApiVersion()
-            e2.unknown_tagged_fields = ()
-            e2.api_key, e2.min_version, e2.max_version = unpack_hhh(d, o)
-            o += 6
-            l1.append(e2)
+        p2 = o + 6 * n
+        for v4, v5, v6 in iterate_hhh(d[o:p2]):
+            e3 = _ApiVersion()
+            e3.api_key = v4
+            e3.min_version = v5
+            e3.max_version = v6
+            e3.unknown_tagged_fields = ()
+            l1.append(e3)
+        else:
+            o = p2
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, = unpack_i(d, o)
     o += 4
@@ -238,15 +251,28 @@ def _read_v3(d, o):
     else:
         n, o = compact_count(d, o, n, 7, "ApiKeys")
     m.api_keys = l1 = []
-    for _ in range(n):
-        e2 = _ApiVersion()
-        e2.api_key, e2.min_version, e2.max_version, t = unpack_hhhB(d, o)
-        o += 7
+    p2 = o + 7 * n
+    for v4, v5, v6, t in iterate_hhhB(d[o:p2]):
         if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            o += 7 * len(l1)
+            for _ in range(n - len(l1)):
+                e7 = _ApiVersion()
+                e7.api_key, e7.min_version, e7.max_version, t = unpack_hhhB(d, o)
+                o += 7
+                if t:
+                    e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e7.unknown_tagged_fields = ()
+                l1.append(e7)
+            break
+        e3 = _ApiVersion()
+        e3.api_key = v4
+        e3.min_version = v5
+        e3.max_version = v6
+        e3.unknown_tagged_fields = ()
+        l1.append(e3)
+    else:
+        o = p2
     m.supported_features = []
     m.finalized_features_epoch = -1
     m.finalized_features = []
@@ -255,77 +281,75 @@ def _read_v3(d, o):
     o += 5
     m.unknown_tagged_fields = ()
     if t:
-        u3 = []
+        u8 = []
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t4, n, o = tag_header(d, o)
-            p5 = o + n
-            if t4 == 0:
+            t9, n, o = tag_header(d, o)
+            p10 = o + n
+            if t9 == 0:
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 6, "SupportedFeatures")
-                m.supported_features = l6 = []
+                m.supported_features = l11 = []
                 for _ in range(n):
-                    e7 = _SupportedFeatureKey()
+                    e12 = _SupportedFeatureKey()
                     n = d[o]
-                    o += 1
                     if 0 < n < 128:
-                        e7.name = d[o:(o := o + n - 1)].decode()
+                        e12.name = d[o + 1:(o := o + n)].decode()
                     else:
-                        e7.name, o = compact_string(d, o, n, "Name")
-                    e7.min_version, e7.max_version, t = unpack_hhB(d, o)
+                        e12.name, o = compact_string(d, o + 1, n, "Name")
+                    e12.min_version, e12.max_version, t = unpack_hhB(d, o)
                     o += 5
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
                     else:
-                        e7.unknown_tagged_fields = ()
-                    l6.append(e7)
-                if o != p5:
+                        e12.unknown_tagged_fields = ()
+                    l11.append(e12)
+                if o != p10:
                     raise wrong_tag_size("SupportedFeatures", o)
-            elif t4 == 1:
+            elif t9 == 1:
                 m.finalized_features_epoch, = unpack_q(d, o)
                 o += 8
-                if o != p5:
+                if o != p10:
                     raise wrong_tag_size("FinalizedFeaturesEpoch", o)
-            elif t4 == 2:
+            elif t9 == 2:
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 6, "FinalizedFeatures")
-                m.finalized_features = l8 = []
+                m.finalized_features = l13 = []
                 for _ in range(n):
-                    e9 = _FinalizedFeatureKey()
+                    e14 = _FinalizedFeatureKey()
                     n = d[o]
-                    o += 1
                     if 0 < n < 128:
-                        e9.name = d[o:(o := o + n - 1)].decode()
+                        e14.name = d[o + 1:(o := o + n)].decode()
                     else:
-                        e9.name, o = compact_string(d, o, n, "Name")
-                    e9.max_version_level, e9.min_version_level, t = unpack_hhB(d, o)
+                        e14.name, o = compact_string(d, o + 1, n, "Name")
+                    e14.max_version_level, e14.min_version_level, t = unpack_hhB(d, o)
                     o += 5
                     if t:
-                        e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e14.unknown_tagged_fields, o = read_tags(d, o, t)
                     else:
-                        e9.unknown_tagged_fields = ()
-                    l8.append(e9)
-                if o != p5:
+                        e14.unknown_tagged_fields = ()
+                    l13.append(e14)
+                if o != p10:
                     raise wrong_tag_size("FinalizedFeatures", o)
-            elif t4 == 3:
+            elif t9 == 3:
                 m.zk_migration_ready, = unpack_o(d, o)
                 o += 1
-                if o != p5:
+                if o != p10:
                     raise wrong_tag_size("ZkMigrationReady", o)
             else:
-                u3.append((t4, d[o:p5]))
-                o = p5
-        if u3:
-            m.unknown_tagged_fields = u3
+                u8.append((t9, d[o:p10]))
+                o = p10
+        if u8:
+            m.unknown_tagged_fields = u8
     return m, o
 
 
@@ -334,8 +358,12 @@ def _write_v0(m):
     l1 = m.api_keys
     n = len(l1)
     r.append(pack_hi(m.error_code, n))
-    for e2 in l1:
-        r.append(pack_hhh(e2.api_key, e2.min_version, e2.max_version))
+    if len(l1) > 8:
+        f2 = [v for e in l1 for v in (e.api_key, e.min_version, e.max_version)]
+        r.append(pack_each_hhh[len(l1)](*f2))
+    else:
+        for e3 in l1:
+            r.append(pack_hhh(e3.api_key, e3.min_version, e3.max_version))
     return b"".join(r)
 
 
@@ -344,8 +372,12 @@ def _write_v1(m):
     l1 = m.api_keys
     n = len(l1)
     r.append(pack_hi(m.error_code, n))
-    for e2 in l1:
-        r.append(pack_hhh(e2.api_key, e2.min_version, e2.max_version))
+    if len(l1) > 8:
+        f2 = [v for e in l1 for v in (e.api_key, e.min_version, e.max_version)]
+        r.append(pack_each_hhh[len(l1)](*f2))
+    else:
+        for e3 in l1:
+            r.append(pack_hhh(e3.api_key, e3.min_version, e3.max_version))
     r.append(pack_i(m.throttle_time_ms))
     return b"".join(r)
 
@@ -358,64 +390,71 @@ def _write_v3(m):
         r.append(pack_hB(m.error_code, n))
     else:
         r.append(pack_h(m.error_code) + write_uvarint(n))
-    for e2 in l1:
-        if e2.unknown_tagged_fields:
-            r.append(pack_hhh(e2.api_key, e2.min_version, e2.max_version) + write_tags(e2.unknown_tagged_fields))
-        else:
-            r.append(pack_hhhx(e2.api_key, e2.min_version, e2.max_version))
-    r.append(pack_i(m.throttle_time_ms))
-    a3 = len(r)
-    r.append(b"\0")
-    if m.supported_features:
-        r4 = []
-        l5 = m.supported_features
-        n = len(l5) + 1
-        if n < 128:
-            r4.append(UVARINTS[n])
-        else:
-            r4.append(write_uvarint(n))
-        for e6 in l5:
-            b7 = e6.name.encode()
-            n = len(b7) + 1
+    if len(l1) > 8 and not any([e.unknown_tagged_fields for e in l1]):
+        f2 = [v for e in l1 for v in (e.api_key, e.min_version, e.max_version)]
+        r.append(pack_each_hhhx[len(l1)](*f2))
+    else:
+        for e3 in l1:
+            if e3.unknown_tagged_fields:
+                r.append(pack_hhh(e3.api_key, e3.min_version, e3.max_version) + write_tags(e3.unknown_tagged_fields))
+            else:
+                r.append(pack_hhhx(e3.api_key, e3.min_version, e3.max_version))
+    if m.supported_features or m.finalized_features_epoch != -1 or m.finalized_features or m.zk_migration_ready or m.unknown_tagged_fields:
+        r.append(pack_i(m.throttle_time_ms))
+        a4 = len(r)
+        r.append(b"\0")
+        if m.supported_features:
+            r5 = []
+            l6 = m.supported_features
+            n = len(l6) + 1
             if n < 128:
-                r4.append(UVARINTS[n])
+                r5.append(UVARINTS[n])
             else:
-                r4.append(write_string_length(n, "Name"))
-            r4.append(b7)
-            if e6.unknown_tagged_fields:
-                r4.append(pack_hh(e6.min_version, e6.max_version) + write_tags(e6.unknown_tagged_fields))
-            else:
-                r4.append(pack_hhx(e6.min_version, e6.max_version))
-        r.append(write_tag(0, r4))
-    if m.finalized_features_epoch != -1:
-        r.append(pack_BBq(1, 8, m.finalized_features_epoch))
-    if m.finalized_features:
-        r8 = []
-        l9 = m.finalized_features
-        n = len(l9) + 1
-        if n < 128:
-            r8.append(UVARINTS[n])
-        else:
-            r8.append(write_uvarint(n))
-        for e10 in l9:
-            b11 = e10.name.encode()
-            n = len(b11) + 1
+                r5.append(write_uvarint(n))
+            for e7 in l6:
+                b8 = e7.name.encode()
+                n = len(b8) + 1
+                if n < 128:
+                    r5.append(UVARINTS[n])
+                else:
+                    r5.append(write_string_length(n, "Name"))
+                r5.append(b8)
+                if e7.unknown_tagged_fields:
+                    r5.append(pack_hh(e7.min_version, e7.max_version) + write_tags(e7.unknown_tagged_fields))
+                else:
+                    r5.append(pack_hhx(e7.min_version, e7.max_version))
+            r.append(write_tag(0, r5))
+        if m.finalized_features_epoch != -1:
+            r.append(pack_BBq(1, 8, m.finalized_features_epoch))
+        if m.finalized_features:
+            r9 = []
+            l10 = m.finalized_features
+            n = len(l10) + 1
             if n < 128:
-                r8.append(UVARINTS[n])
+                r9.append(UVARINTS[n])
             else:
-                r8.append(write_string_length(n, "Name"))
-            r8.append(b11)
-            if e10.unknown_tagged_fields:
-                r8.append(pack_hh(e10.max_version_level, e10.min_version_level) + write_tags(e10.unknown_tagged_fields))
-            else:
-                r8.append(pack_hhx(e10.max_version_level, e10.min_version_level))
-        r.append(write_tag(2, r8))
-    if m.zk_migration_ready:
-        r.append(pack_BBo(3, 1, m.zk_migration_ready))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a3, m.unknown_tagged_fields)
-    elif len(r) - a3 > 1:
-        r[a3] = write_uvarint(len(r) - a3 - 1)
+                r9.append(write_uvarint(n))
+            for e11 in l10:
+                b12 = e11.name.encode()
+                n = len(b12) + 1
+                if n < 128:
+                    r9.append(UVARINTS[n])
+                else:
+                    r9.append(write_string_length(n, "Name"))
+                r9.append(b12)
+                if e11.unknown_tagged_fields:
+                    r9.append(pack_hh(e11.max_version_level, e11.min_version_level) + write_tags(e11.unknown_tagged_fields))
+                else:
+                    r9.append(pack_hhx(e11.max_version_level, e11.min_version_level))
+            r.append(write_tag(2, r9))
+        if m.zk_migration_ready:
+            r.append(pack_BBo(3, 1, m.zk_migration_ready))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a4, m.unknown_tagged_fields)
+        else:
+            r[a4] = write_uvarint(len(r) - a4 - 1)
+    else:
+        r.append(pack_ix(m.throttle_time_ms))
     return b"".join(r)
 
 

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     ZERO_UUID,
     compact_count,
     no_uuid,
+    pack_each,
     packed,
     read_tags,
     write_tags,
@@ -22,8 +23,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iB = packed("iB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
+pack_each_ix = pack_each("ix")
 pack_i = packed("i").pack
 pack_iq = packed("iq").pack
 pack_iqB = packed("iqB").pack
@@ -171,15 +174,26 @@ def _read_v0(d, o):
             else:
                 n, o = compact_count(d, o, n, 5, "Partitions")
             e4.partitions = l5 = []
-            for _ in range(n):
-                e6 = _PartitionData()
-                e6.partition_index, t = unpack_iB(d, o)
-                o += 5
+            p6 = o + 5 * n
+            for v8, t in iterate_iB(d[o:p6]):
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    o += 5 * len(l5)
+                    for _ in range(n - len(l5)):
+                        e9 = _PartitionData()
+                        e9.partition_index, t = unpack_iB(d, o)
+                        o += 5
+                        if t:
+                            e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e9.unknown_tagged_fields = ()
+                        l5.append(e9)
+                    break
+                e7 = _PartitionData()
+                e7.partition_index = v8
+                e7.unknown_tagged_fields = ()
+                l5.append(e7)
+            else:
+                o = p6
             t = d[o]
             o += 1
             if t:
@@ -229,11 +243,15 @@ def _write_v0(m):
                 r.append(pack_UB(e4.topic_id, n))
             else:
                 r.append(pack_U(e4.topic_id) + write_uvarint(n))
-            for e6 in l5:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_i(e6.partition_index) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_ix(e6.partition_index))
+            if len(l5) > 8 and not any([e.unknown_tagged_fields for e in l5]):
+                f6 = [e.partition_index for e in l5]
+                r.append(pack_each_ix[len(l5)](*f6))
+            else:
+                for e7 in l5:
+                    if e7.unknown_tagged_fields:
+                        r.append(pack_i(e7.partition_index) + write_tags(e7.unknown_tagged_fields))
+                    else:
+                        r.append(pack_ix(e7.partition_index))
             if e4.unknown_tagged_fields:
                 r.append(write_tags(e4.unknown_tagged_fields))
             else:

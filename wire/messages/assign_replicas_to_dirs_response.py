@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     ZERO_UUID,
     compact_count,
     no_uuid,
+    pack_each,
     packed,
     read_tags,
     write_tags,
@@ -22,8 +23,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_ihB = packed("ihB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
+pack_each_ihx = pack_each("ihx")
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
 pack_ihx = packed("ihx").pack
@@ -171,15 +174,27 @@ def _read_v0(d, o):
             else:
                 n, o = compact_count(d, o, n, 7, "Partitions")
             e4.partitions = l5 = []
-            for _ in range(n):
-                e6 = _PartitionData()
-                e6.partition_index, e6.error_code, t = unpack_ihB(d, o)
-                o += 7
+            p6 = o + 7 * n
+            for v8, v9, t in iterate_ihB(d[o:p6]):
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    o += 7 * len(l5)
+                    for _ in range(n - len(l5)):
+                        e10 = _PartitionData()
+                        e10.partition_index, e10.error_code, t = unpack_ihB(d, o)
+                        o += 7
+                        if t:
+                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e10.unknown_tagged_fields = ()
+                        l5.append(e10)
+                    break
+                e7 = _PartitionData()
+                e7.partition_index = v8
+                e7.error_code = v9
+                e7.unknown_tagged_fields = ()
+                l5.append(e7)
+            else:
+                o = p6
             t = d[o]
             o += 1
             if t:
@@ -229,11 +244,15 @@ def _write_v0(m):
                 r.append(pack_UB(e4.topic_id, n))
             else:
                 r.append(pack_U(e4.topic_id) + write_uvarint(n))
-            for e6 in l5:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_ih(e6.partition_index, e6.error_code) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_ihx(e6.partition_index, e6.error_code))
+            if len(l5) > 8 and not any([e.unknown_tagged_fields for e in l5]):
+                f6 = [v for e in l5 for v in (e.partition_index, e.error_code)]
+                r.append(pack_each_ihx[len(l5)](*f6))
+            else:
+                for e7 in l5:
+                    if e7.unknown_tagged_fields:
+                        r.append(pack_ih(e7.partition_index, e7.error_code) + write_tags(e7.unknown_tagged_fields))
+                    else:
+                        r.append(pack_ihx(e7.partition_index, e7.error_code))
             if e4.unknown_tagged_fields:
                 r.append(write_tags(e4.unknown_tagged_fields))
             else:

@@ -28,6 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iUiiB = packed("iUiiB").iter_unpack
+iterate_iii = packed("iii").iter_unpack
 pack_H = packed("H").pack
 pack_Hx = packed("Hx").pack
 pack_h = packed("h").pack
@@ -41,7 +43,6 @@ unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_iUiiB = packed("iUiiB").unpack_from
-unpack_iii = packed("iii").unpack_from
 
 
 class PartitionData(Struct):
@@ -199,13 +200,17 @@ def _read_v0(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.voter_directory_id = ZERO_UUID
-                    e4.unknown_tagged_fields = ()
-                    e4.partition_index, e4.leader_id, e4.leader_epoch = unpack_iii(d, o)
-                    o += 12
-                    l3.append(e4)
+                p4 = o + 12 * n
+                for v6, v7, v8 in iterate_iii(d[o:p4]):
+                    e5 = _PartitionData()
+                    e5.voter_directory_id = ZERO_UUID
+                    e5.partition_index = v6
+                    e5.leader_id = v7
+                    e5.leader_epoch = v8
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -215,13 +220,13 @@ def _read_v0(d, o):
 def _read_v1(d, o):
     m = _BeginQuorumEpochRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.cluster_id = None
+        o += 1
     else:
-        m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
     m.voter_id, n = unpack_iB(d, o)
     o += 5
     if 0 < n < 128:
@@ -232,11 +237,10 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _TopicData()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic_name = d[o:(o := o + n - 1)].decode()
+            e2.topic_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic_name, o = compact_string(d, o, n, "TopicName")
+            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -244,15 +248,29 @@ def _read_v1(d, o):
         else:
             n, o = compact_count(d, o, n, 29, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition_index, e4.voter_directory_id, e4.leader_id, e4.leader_epoch, t = unpack_iUiiB(d, o)
-            o += 29
+        p4 = o + 29 * n
+        for v6, v7, v8, v9, t in iterate_iUiiB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 29 * len(l3)
+                for _ in range(n - len(l3)):
+                    e10 = _PartitionData()
+                    e10.partition_index, e10.voter_directory_id, e10.leader_id, e10.leader_epoch, t = unpack_iUiiB(d, o)
+                    o += 29
+                    if t:
+                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e10.unknown_tagged_fields = ()
+                    l3.append(e10)
+                break
+            e5 = _PartitionData()
+            e5.partition_index = v6
+            e5.voter_directory_id = v7
+            e5.leader_id = v8
+            e5.leader_epoch = v9
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -266,28 +284,26 @@ def _read_v1(d, o):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 5, "LeaderEndpoints")
-    m.leader_endpoints = l5 = []
+    m.leader_endpoints = l11 = []
     for _ in range(n):
-        e6 = _LeaderEndpoint()
+        e12 = _LeaderEndpoint()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e6.name = d[o:(o := o + n - 1)].decode()
+            e12.name = d[o + 1:(o := o + n)].decode()
         else:
-            e6.name, o = compact_string(d, o, n, "Name")
+            e12.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e6.host = d[o:(o := o + n - 1)].decode()
+            e12.host = d[o + 1:(o := o + n)].decode()
         else:
-            e6.host, o = compact_string(d, o, n, "Host")
-        e6.port, t = unpack_HB(d, o)
+            e12.host, o = compact_string(d, o + 1, n, "Host")
+        e12.port, t = unpack_HB(d, o)
         o += 3
         if t:
-            e6.unknown_tagged_fields, o = read_tags(d, o, t)
+            e12.unknown_tagged_fields, o = read_tags(d, o, t)
         else:
-            e6.unknown_tagged_fields = ()
-        l5.append(e6)
+            e12.unknown_tagged_fields = ()
+        l11.append(e12)
     t = d[o]
     o += 1
     if t:

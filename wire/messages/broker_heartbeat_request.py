@@ -140,12 +140,15 @@ def _read_v1(d, o):
             if t2 == 0:
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.offline_log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    o += 16 * n - 16
+                elif n == 1:
+                    m.offline_log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "OfflineLogDirs")
-                m.offline_log_dirs = list(unpack_all_U[n](d, o))
-                o += 16 * n
+                    m.offline_log_dirs = [*unpack_all_U[n](d, o)]
+                    o += 16 * n
                 if o != p3:
                     raise wrong_tag_size("OfflineLogDirs", o)
             elif t2 == 1:
@@ -175,26 +178,32 @@ def _read_v2(d, o):
             if t2 == 0:
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.offline_log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    o += 16 * n - 16
+                elif n == 1:
+                    m.offline_log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "OfflineLogDirs")
-                m.offline_log_dirs = list(unpack_all_U[n](d, o))
-                o += 16 * n
+                    m.offline_log_dirs = [*unpack_all_U[n](d, o)]
+                    o += 16 * n
                 if o != p3:
                     raise wrong_tag_size("OfflineLogDirs", o)
             elif t2 == 1:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.cordoned_log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    o += 16 * n - 16
+                elif n == 1:
+                    m.cordoned_log_dirs = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 16, "CordonedLogDirs")
-                if n < 0:
-                    m.cordoned_log_dirs = None
-                else:
-                    m.cordoned_log_dirs = list(unpack_all_U[n](d, o))
-                    o += 16 * n
+                    if n < 0:
+                        m.cordoned_log_dirs = None
+                    else:
+                        m.cordoned_log_dirs = [*unpack_all_U[n](d, o)]
+                        o += 16 * n
                 if o != p3:
                     raise wrong_tag_size("CordonedLogDirs", o)
             else:
@@ -206,22 +215,23 @@ def _read_v2(d, o):
 
 
 def _write_v0(m):
-    r = []
     if m.offline_log_dirs:
         raise inexpressible("OfflineLogDirs")
     if m.cordoned_log_dirs is not None:
         raise inexpressible("CordonedLogDirs")
-    if m.unknown_tagged_fields:
-        r.append(pack_iqqoo(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_iqqoox(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down))
+    if not (m.unknown_tagged_fields):
+        return pack_iqqoox(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down)
+    r = []
+    r.append(pack_iqqoo(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 
 def _write_v1(m):
-    r = []
     if m.cordoned_log_dirs is not None:
         raise inexpressible("CordonedLogDirs")
+    if not (m.offline_log_dirs or m.unknown_tagged_fields):
+        return pack_iqqoox(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down)
+    r = []
     r.append(pack_iqqoo(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down))
     a1 = len(r)
     r.append(b"\0")
@@ -237,12 +247,14 @@ def _write_v1(m):
         r.append(write_tag(0, r2))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
-    elif len(r) - a1 > 1:
+    else:
         r[a1] = write_uvarint(len(r) - a1 - 1)
     return b"".join(r)
 
 
 def _write_v2(m):
+    if not (m.offline_log_dirs or m.cordoned_log_dirs is not None or m.unknown_tagged_fields):
+        return pack_iqqoox(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down)
     r = []
     r.append(pack_iqqoo(m.broker_id, m.broker_epoch, m.current_metadata_offset, m.want_fence, m.want_shut_down))
     a1 = len(r)
@@ -273,7 +285,7 @@ def _write_v2(m):
         r.append(write_tag(1, r4))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
-    elif len(r) - a1 > 1:
+    else:
         r[a1] = write_uvarint(len(r) - a1 - 1)
     return b"".join(r)
 

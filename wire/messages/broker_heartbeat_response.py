@@ -91,11 +91,10 @@ def _read_v0(d, o):
 
 
 def _write_v0(m):
+    if not (m.unknown_tagged_fields):
+        return pack_ihooox(m.throttle_time_ms, m.error_code, m.is_caught_up, m.is_fenced, m.should_shut_down)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_ihooo(m.throttle_time_ms, m.error_code, m.is_caught_up, m.is_fenced, m.should_shut_down) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ihooox(m.throttle_time_ms, m.error_code, m.is_caught_up, m.is_fenced, m.should_shut_down))
+    r.append(pack_ihooo(m.throttle_time_ms, m.error_code, m.is_caught_up, m.is_fenced, m.should_shut_down) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

@@ -168,11 +168,11 @@ def _read_v0(d, o):
     m.log_dirs = []
     m.previous_broker_epoch = -1
     m.broker_id, n = unpack_iB(d, o)
-    o += 5
+    o += 4
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.cluster_id, o = compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
     m.incarnation_id, n = unpack_UB(d, o)
     o += 17
     if 0 < n < 128:
@@ -183,17 +183,15 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _Listener()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, e2.security_protocol, t = unpack_HhB(d, o)
         o += 5
         if t:
@@ -211,11 +209,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e4 = _Feature()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         else:
-            e4.name, o = compact_string(d, o, n, "Name")
+            e4.name, o = compact_string(d, o + 1, n, "Name")
         e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
         o += 5
         if t:
@@ -224,13 +221,13 @@ def _read_v0(d, o):
             e4.unknown_tagged_fields = ()
         l3.append(e4)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack = d[o:(o := o + n - 1)].decode()
+        m.rack = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.rack = None
+        o += 1
     else:
-        m.rack, o = nullable_compact_string(d, o, n, "Rack")
+        m.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
     t = d[o]
     o += 1
     if t:
@@ -245,11 +242,11 @@ def _read_v1(d, o):
     m.log_dirs = []
     m.previous_broker_epoch = -1
     m.broker_id, n = unpack_iB(d, o)
-    o += 5
+    o += 4
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.cluster_id, o = compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
     m.incarnation_id, n = unpack_UB(d, o)
     o += 17
     if 0 < n < 128:
@@ -260,17 +257,15 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _Listener()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, e2.security_protocol, t = unpack_HhB(d, o)
         o += 5
         if t:
@@ -288,11 +283,10 @@ def _read_v1(d, o):
     for _ in range(n):
         e4 = _Feature()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         else:
-            e4.name, o = compact_string(d, o, n, "Name")
+            e4.name, o = compact_string(d, o + 1, n, "Name")
         e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
         o += 5
         if t:
@@ -301,13 +295,13 @@ def _read_v1(d, o):
             e4.unknown_tagged_fields = ()
         l3.append(e4)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack = d[o:(o := o + n - 1)].decode()
+        m.rack = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.rack = None
+        o += 1
     else:
-        m.rack, o = nullable_compact_string(d, o, n, "Rack")
+        m.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
     m.is_migrating_zk_broker, t = unpack_oB(d, o)
     o += 2
     if t:
@@ -321,11 +315,11 @@ def _read_v2(d, o):
     m = _BrokerRegistrationRequest()
     m.previous_broker_epoch = -1
     m.broker_id, n = unpack_iB(d, o)
-    o += 5
+    o += 4
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.cluster_id, o = compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
     m.incarnation_id, n = unpack_UB(d, o)
     o += 17
     if 0 < n < 128:
@@ -336,17 +330,15 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _Listener()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, e2.security_protocol, t = unpack_HhB(d, o)
         o += 5
         if t:
@@ -364,11 +356,10 @@ def _read_v2(d, o):
     for _ in range(n):
         e4 = _Feature()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         else:
-            e4.name, o = compact_string(d, o, n, "Name")
+            e4.name, o = compact_string(d, o + 1, n, "Name")
         e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
         o += 5
         if t:
@@ -377,21 +368,24 @@ def _read_v2(d, o):
             e4.unknown_tagged_fields = ()
         l3.append(e4)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack = d[o:(o := o + n - 1)].decode()
+        m.rack = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.rack = None
+        o += 1
     else:
-        m.rack, o = nullable_compact_string(d, o, n, "Rack")
+        m.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
     m.is_migrating_zk_broker, n = unpack_oB(d, o)
     o += 2
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.log_dirs = [*unpack_all_U[n - 1](d, o)]
+        o += 16 * n - 16
+    elif n == 1:
+        m.log_dirs = []
     else:
         n, o = compact_count(d, o, n, 16, "LogDirs")
-    m.log_dirs = list(unpack_all_U[n](d, o))
-    o += 16 * n
+        m.log_dirs = [*unpack_all_U[n](d, o)]
+        o += 16 * n
     t = d[o]
     o += 1
     if t:
@@ -404,11 +398,11 @@ def _read_v2(d, o):
 def _read_v3(d, o):
     m = _BrokerRegistrationRequest()
     m.broker_id, n = unpack_iB(d, o)
-    o += 5
+    o += 4
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.cluster_id, o = compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
     m.incarnation_id, n = unpack_UB(d, o)
     o += 17
     if 0 < n < 128:
@@ -419,17 +413,15 @@ def _read_v3(d, o):
     for _ in range(n):
         e2 = _Listener()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, e2.security_protocol, t = unpack_HhB(d, o)
         o += 5
         if t:
@@ -447,11 +439,10 @@ def _read_v3(d, o):
     for _ in range(n):
         e4 = _Feature()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         else:
-            e4.name, o = compact_string(d, o, n, "Name")
+            e4.name, o = compact_string(d, o + 1, n, "Name")
         e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
         o += 5
         if t:
@@ -460,21 +451,24 @@ def _read_v3(d, o):
             e4.unknown_tagged_fields = ()
         l3.append(e4)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack = d[o:(o := o + n - 1)].decode()
+        m.rack = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.rack = None
+        o += 1
     else:
-        m.rack, o = nullable_compact_string(d, o, n, "Rack")
+        m.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
     m.is_migrating_zk_broker, n = unpack_oB(d, o)
     o += 2
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.log_dirs = [*unpack_all_U[n - 1](d, o)]
+        o += 16 * n - 16
+    elif n == 1:
+        m.log_dirs = []
     else:
         n, o = compact_count(d, o, n, 16, "LogDirs")
-    m.log_dirs = list(unpack_all_U[n](d, o))
-    o += 16 * n
+        m.log_dirs = [*unpack_all_U[n](d, o)]
+        o += 16 * n
     m.previous_broker_epoch, t = unpack_qB(d, o)
     o += 9
     if t:

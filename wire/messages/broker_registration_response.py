@@ -87,11 +87,10 @@ def _read_v0(d, o):
 
 
 def _write_v0(m):
+    if not (m.unknown_tagged_fields):
+        return pack_ihqx(m.throttle_time_ms, m.error_code, m.broker_epoch)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_ihq(m.throttle_time_ms, m.error_code, m.broker_epoch) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ihqx(m.throttle_time_ms, m.error_code, m.broker_epoch))
+    r.append(pack_ihq(m.throttle_time_ms, m.error_code, m.broker_epoch) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

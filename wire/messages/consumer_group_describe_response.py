@@ -223,31 +223,30 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _DescribedGroup()
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.error_message = None
+            o += 1
         else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_state = d[o:(o := o + n - 1)].decode()
+            e2.group_state = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_state, o = compact_string(d, o, n, "GroupState")
+            e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
         e2.group_epoch, e2.assignment_epoch, n = unpack_iiB(d, o)
-        o += 9
+        o += 8
         if 0 < n < 128:
-            e2.assignor_name = d[o:(o := o + n - 1)].decode()
+            e2.assignor_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.assignor_name, o = compact_string(d, o, n, "AssignorName")
+            e2.assignor_name, o = compact_string(d, o + 1, n, "AssignorName")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -259,39 +258,37 @@ def _read_v0(d, o):
             e4 = _Member()
             e4.member_type = -1
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.member_id = d[o:(o := o + n - 1)].decode()
+                e4.member_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.member_id, o = compact_string(d, o, n, "MemberId")
+                e4.member_id, o = compact_string(d, o + 1, n, "MemberId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.instance_id = d[o:(o := o + n - 1)].decode()
+                e4.instance_id = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.instance_id = None
+                o += 1
             else:
-                e4.instance_id, o = nullable_compact_string(d, o, n, "InstanceId")
+                e4.instance_id, o = nullable_compact_string(d, o + 1, n, "InstanceId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.rack_id = d[o:(o := o + n - 1)].decode()
+                e4.rack_id = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.rack_id = None
+                o += 1
             else:
-                e4.rack_id, o = nullable_compact_string(d, o, n, "RackId")
+                e4.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
             e4.member_epoch, n = unpack_iB(d, o)
-            o += 5
+            o += 4
             if 0 < n < 128:
-                e4.client_id = d[o:(o := o + n - 1)].decode()
+                e4.client_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.client_id, o = compact_string(d, o, n, "ClientId")
+                e4.client_id, o = compact_string(d, o + 1, n, "ClientId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.client_host = d[o:(o := o + n - 1)].decode()
+                e4.client_host = d[o + 1:(o := o + n)].decode()
             else:
-                e4.client_host, o = compact_string(d, o, n, "ClientHost")
+                e4.client_host, o = compact_string(d, o + 1, n, "ClientHost")
             n = d[o]
             o += 1
             if 0 < n < 128:
@@ -301,20 +298,19 @@ def _read_v0(d, o):
             e4.subscribed_topic_names = l5 = []
             for _ in range(n):
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    v6 = d[o:(o := o + n - 1)].decode()
+                    v6 = d[o + 1:(o := o + n)].decode()
                 else:
-                    v6, o = compact_string(d, o, n, "SubscribedTopicNames")
+                    v6, o = compact_string(d, o + 1, n, "SubscribedTopicNames")
                 l5.append(v6)
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.subscribed_topic_regex = d[o:(o := o + n - 1)].decode()
+                e4.subscribed_topic_regex = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.subscribed_topic_regex = None
+                o += 1
             else:
-                e4.subscribed_topic_regex, o = nullable_compact_string(d, o, n, "SubscribedTopicRegex")
+                e4.subscribed_topic_regex, o = nullable_compact_string(d, o + 1, n, "SubscribedTopicRegex")
             e4.assignment = e7 = _Assignment()
             n = d[o]
             o += 1
@@ -326,19 +322,22 @@ def _read_v0(d, o):
             for _ in range(n):
                 e9 = _TopicPartitions()
                 e9.topic_id, n = unpack_UB(d, o)
-                o += 17
+                o += 16
                 if 0 < n < 128:
-                    e9.topic_name = d[o:(o := o + n - 1)].decode()
+                    e9.topic_name = d[o + 1:(o := o + n)].decode()
                 else:
-                    e9.topic_name, o = compact_string(d, o, n, "TopicName")
+                    e9.topic_name, o = compact_string(d, o + 1, n, "TopicName")
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e9.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e9.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
-                e9.partitions = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e9.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
@@ -363,19 +362,22 @@ def _read_v0(d, o):
             for _ in range(n):
                 e12 = _TopicPartitions()
                 e12.topic_id, n = unpack_UB(d, o)
-                o += 17
+                o += 16
                 if 0 < n < 128:
-                    e12.topic_name = d[o:(o := o + n - 1)].decode()
+                    e12.topic_name = d[o + 1:(o := o + n)].decode()
                 else:
-                    e12.topic_name, o = compact_string(d, o, n, "TopicName")
+                    e12.topic_name, o = compact_string(d, o + 1, n, "TopicName")
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e12.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e12.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
-                e12.partitions = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e12.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
@@ -424,31 +426,30 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _DescribedGroup()
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.error_message = None
+            o += 1
         else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_state = d[o:(o := o + n - 1)].decode()
+            e2.group_state = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_state, o = compact_string(d, o, n, "GroupState")
+            e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
         e2.group_epoch, e2.assignment_epoch, n = unpack_iiB(d, o)
-        o += 9
+        o += 8
         if 0 < n < 128:
-            e2.assignor_name = d[o:(o := o + n - 1)].decode()
+            e2.assignor_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.assignor_name, o = compact_string(d, o, n, "AssignorName")
+            e2.assignor_name, o = compact_string(d, o + 1, n, "AssignorName")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -459,39 +460,37 @@ def _read_v1(d, o):
         for _ in range(n):
             e4 = _Member()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.member_id = d[o:(o := o + n - 1)].decode()
+                e4.member_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.member_id, o = compact_string(d, o, n, "MemberId")
+                e4.member_id, o = compact_string(d, o + 1, n, "MemberId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.instance_id = d[o:(o := o + n - 1)].decode()
+                e4.instance_id = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.instance_id = None
+                o += 1
             else:
-                e4.instance_id, o = nullable_compact_string(d, o, n, "InstanceId")
+                e4.instance_id, o = nullable_compact_string(d, o + 1, n, "InstanceId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.rack_id = d[o:(o := o + n - 1)].decode()
+                e4.rack_id = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.rack_id = None
+                o += 1
             else:
-                e4.rack_id, o = nullable_compact_string(d, o, n, "RackId")
+                e4.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
             e4.member_epoch, n = unpack_iB(d, o)
-            o += 5
+            o += 4
             if 0 < n < 128:
-                e4.client_id = d[o:(o := o + n - 1)].decode()
+                e4.client_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.client_id, o = compact_string(d, o, n, "ClientId")
+                e4.client_id, o = compact_string(d, o + 1, n, "ClientId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.client_host = d[o:(o := o + n - 1)].decode()
+                e4.client_host = d[o + 1:(o := o + n)].decode()
             else:
-                e4.client_host, o = compact_string(d, o, n, "ClientHost")
+                e4.client_host, o = compact_string(d, o + 1, n, "ClientHost")
             n = d[o]
             o += 1
             if 0 < n < 128:
@@ -501,20 +500,19 @@ def _read_v1(d, o):
             e4.subscribed_topic_names = l5 = []
             for _ in range(n):
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    v6 = d[o:(o := o + n - 1)].decode()
+                    v6 = d[o + 1:(o := o + n)].decode()
                 else:
-                    v6, o = compact_string(d, o, n, "SubscribedTopicNames")
+                    v6, o = compact_string(d, o + 1, n, "SubscribedTopicNames")
                 l5.append(v6)
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.subscribed_topic_regex = d[o:(o := o + n - 1)].decode()
+                e4.subscribed_topic_regex = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.subscribed_topic_regex = None
+                o += 1
             else:
-                e4.subscribed_topic_regex, o = nullable_compact_string(d, o, n, "SubscribedTopicRegex")
+                e4.subscribed_topic_regex, o = nullable_compact_string(d, o + 1, n, "SubscribedTopicRegex")
             e4.assignment = e7 = _Assignment()
             n = d[o]
             o += 1
@@ -526,19 +524,22 @@ def _read_v1(d, o):
             for _ in range(n):
                 e9 = _TopicPartitions()
                 e9.topic_id, n = unpack_UB(d, o)
-                o += 17
+                o += 16
                 if 0 < n < 128:
-                    e9.topic_name = d[o:(o := o + n - 1)].decode()
+                    e9.topic_name = d[o + 1:(o := o + n)].decode()
                 else:
-                    e9.topic_name, o = compact_string(d, o, n, "TopicName")
+                    e9.topic_name, o = compact_string(d, o + 1, n, "TopicName")
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e9.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e9.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
-                e9.partitions = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e9.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
@@ -563,19 +564,22 @@ def _read_v1(d, o):
             for _ in range(n):
                 e12 = _TopicPartitions()
                 e12.topic_id, n = unpack_UB(d, o)
-                o += 17
+                o += 16
                 if 0 < n < 128:
-                    e12.topic_name = d[o:(o := o + n - 1)].decode()
+                    e12.topic_name = d[o + 1:(o := o + n)].decode()
                 else:
-                    e12.topic_name, o = compact_string(d, o, n, "TopicName")
+                    e12.topic_name, o = compact_string(d, o + 1, n, "TopicName")
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e12.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e12.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
-                e12.partitions = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e12.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:

@@ -131,33 +131,32 @@ def _read_v0(d, o):
     m = _ConsumerGroupHeartbeatRequest()
     m.subscribed_topic_regex = None
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     m.member_epoch, n = unpack_iB(d, o)
-    o += 5
+    o += 4
     if 0 < n < 128:
-        m.instance_id = d[o:(o := o + n - 1)].decode()
+        m.instance_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.instance_id = None
+        o += 1
     else:
-        m.instance_id, o = nullable_compact_string(d, o, n, "InstanceId")
+        m.instance_id, o = nullable_compact_string(d, o + 1, n, "InstanceId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack_id = d[o:(o := o + n - 1)].decode()
+        m.rack_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.rack_id = None
+        o += 1
     else:
-        m.rack_id, o = nullable_compact_string(d, o, n, "RackId")
+        m.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
     m.rebalance_timeout_ms, n = unpack_iB(d, o)
     o += 5
     if n < 128:
@@ -170,20 +169,19 @@ def _read_v0(d, o):
         m.subscribed_topic_names = l1 = []
         for _ in range(n):
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                v2 = d[o:(o := o + n - 1)].decode()
+                v2 = d[o + 1:(o := o + n)].decode()
             else:
-                v2, o = compact_string(d, o, n, "SubscribedTopicNames")
+                v2, o = compact_string(d, o + 1, n, "SubscribedTopicNames")
             l1.append(v2)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.server_assignor = d[o:(o := o + n - 1)].decode()
+        m.server_assignor = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.server_assignor = None
+        o += 1
     else:
-        m.server_assignor, o = nullable_compact_string(d, o, n, "ServerAssignor")
+        m.server_assignor, o = nullable_compact_string(d, o + 1, n, "ServerAssignor")
     n = d[o]
     o += 1
     if n < 128:
@@ -198,12 +196,15 @@ def _read_v0(d, o):
             e4 = _TopicPartitions()
             e4.topic_id, n = unpack_UB(d, o)
             o += 17
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-            e4.partitions = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e4.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -223,33 +224,32 @@ def _read_v0(d, o):
 def _read_v1(d, o):
     m = _ConsumerGroupHeartbeatRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     m.member_epoch, n = unpack_iB(d, o)
-    o += 5
+    o += 4
     if 0 < n < 128:
-        m.instance_id = d[o:(o := o + n - 1)].decode()
+        m.instance_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.instance_id = None
+        o += 1
     else:
-        m.instance_id, o = nullable_compact_string(d, o, n, "InstanceId")
+        m.instance_id, o = nullable_compact_string(d, o + 1, n, "InstanceId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack_id = d[o:(o := o + n - 1)].decode()
+        m.rack_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.rack_id = None
+        o += 1
     else:
-        m.rack_id, o = nullable_compact_string(d, o, n, "RackId")
+        m.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
     m.rebalance_timeout_ms, n = unpack_iB(d, o)
     o += 5
     if n < 128:
@@ -262,28 +262,27 @@ def _read_v1(d, o):
         m.subscribed_topic_names = l1 = []
         for _ in range(n):
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                v2 = d[o:(o := o + n - 1)].decode()
+                v2 = d[o + 1:(o := o + n)].decode()
             else:
-                v2, o = compact_string(d, o, n, "SubscribedTopicNames")
+                v2, o = compact_string(d, o + 1, n, "SubscribedTopicNames")
             l1.append(v2)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.subscribed_topic_regex = d[o:(o := o + n - 1)].decode()
+        m.subscribed_topic_regex = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.subscribed_topic_regex = None
+        o += 1
     else:
-        m.subscribed_topic_regex, o = nullable_compact_string(d, o, n, "SubscribedTopicRegex")
+        m.subscribed_topic_regex, o = nullable_compact_string(d, o + 1, n, "SubscribedTopicRegex")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.server_assignor = d[o:(o := o + n - 1)].decode()
+        m.server_assignor = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.server_assignor = None
+        o += 1
     else:
-        m.server_assignor, o = nullable_compact_string(d, o, n, "ServerAssignor")
+        m.server_assignor, o = nullable_compact_string(d, o + 1, n, "ServerAssignor")
     n = d[o]
     o += 1
     if n < 128:
@@ -298,12 +297,15 @@ def _read_v1(d, o):
             e4 = _TopicPartitions()
             e4.topic_id, n = unpack_UB(d, o)
             o += 17
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-            e4.partitions = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e4.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:

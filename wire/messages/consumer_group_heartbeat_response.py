@@ -142,21 +142,22 @@ _ConsumerGroupHeartbeatResponse = decoded(ConsumerGroupHeartbeatResponse)
 def _read_v0(d, o):
     m = _ConsumerGroupHeartbeatResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.member_id = None
+        o += 1
     else:
-        m.member_id, o = nullable_compact_string(d, o, n, "MemberId")
+        m.member_id, o = nullable_compact_string(d, o + 1, n, "MemberId")
     m.member_epoch, m.heartbeat_interval_ms, n = unpack_iib(d, o)
     o += 9
     if n < 0:
@@ -174,12 +175,15 @@ def _read_v0(d, o):
             e3 = _TopicPartitions()
             e3.topic_id, n = unpack_UB(d, o)
             o += 17
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e3.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e3.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-            e3.partitions = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e3.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:

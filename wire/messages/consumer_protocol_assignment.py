@@ -124,7 +124,7 @@ def _read_v0(d, o):
             if n < 0:
                 raise null_field("Partitions")
             else:
-                e2.partitions = list(unpack_all_i[n](d, o))
+                e2.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             e2.unknown_tagged_fields = ()
             l1.append(e2)

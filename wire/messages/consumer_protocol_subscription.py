@@ -187,7 +187,7 @@ def _read_v1(d, o):
             if n < 0:
                 raise null_field("Partitions")
             else:
-                e4.partitions = list(unpack_all_i[n](d, o))
+                e4.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             e4.unknown_tagged_fields = ()
             l3.append(e4)
@@ -243,7 +243,7 @@ def _read_v2(d, o):
             if n < 0:
                 raise null_field("Partitions")
             else:
-                e4.partitions = list(unpack_all_i[n](d, o))
+                e4.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             e4.unknown_tagged_fields = ()
             l3.append(e4)
@@ -300,7 +300,7 @@ def _read_v3(d, o):
             if n < 0:
                 raise null_field("Partitions")
             else:
-                e4.partitions = list(unpack_all_i[n](d, o))
+                e4.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             e4.unknown_tagged_fields = ()
             l3.append(e4)

@@ -77,9 +77,7 @@ def _read_v0(d, o):
 
 
 def _write_v0(m):
-    r = []
-    r.append(pack_h(m.type))
-    return b"".join(r)
+    return pack_h(m.type)
 
 
 _READ = {0: _read_v0}

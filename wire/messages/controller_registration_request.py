@@ -151,17 +151,15 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _Listener()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, e2.security_protocol, t = unpack_HhB(d, o)
         o += 5
         if t:
@@ -179,11 +177,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e4 = _Feature()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         else:
-            e4.name, o = compact_string(d, o, n, "Name")
+            e4.name, o = compact_string(d, o + 1, n, "Name")
         e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
         o += 5
         if t:

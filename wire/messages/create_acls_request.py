@@ -169,23 +169,22 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _AclCreation()
         e2.resource_type, n = unpack_bB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.resource_name = d[o:(o := o + n - 1)].decode()
-        else:
-            e2.resource_name, o = compact_string(d, o, n, "ResourceName")
-        e2.resource_pattern_type, n = unpack_bB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.principal = d[o:(o := o + n - 1)].decode()
-        else:
-            e2.principal, o = compact_string(d, o, n, "Principal")
-        n = d[o]
         o += 1
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.resource_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+        e2.resource_pattern_type, n = unpack_bB(d, o)
+        o += 1
+        if 0 < n < 128:
+            e2.principal = d[o + 1:(o := o + n)].decode()
+        else:
+            e2.principal, o = compact_string(d, o + 1, n, "Principal")
+        n = d[o]
+        if 0 < n < 128:
+            e2.host = d[o + 1:(o := o + n)].decode()
+        else:
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.operation, e2.permission_type, t = unpack_bbB(d, o)
         o += 3
         if t:

@@ -160,17 +160,15 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _CreatableRenewers()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.principal_type = d[o:(o := o + n - 1)].decode()
+            e2.principal_type = d[o + 1:(o := o + n)].decode()
         else:
-            e2.principal_type, o = compact_string(d, o, n, "PrincipalType")
+            e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.principal_name = d[o:(o := o + n - 1)].decode()
+            e2.principal_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.principal_name, o = compact_string(d, o, n, "PrincipalName")
+            e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
         t = d[o]
         o += 1
         if t:
@@ -190,21 +188,21 @@ def _read_v2(d, o):
 def _read_v3(d, o):
     m = _CreateDelegationTokenRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.owner_principal_type = d[o:(o := o + n - 1)].decode()
+        m.owner_principal_type = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.owner_principal_type = None
+        o += 1
     else:
-        m.owner_principal_type, o = nullable_compact_string(d, o, n, "OwnerPrincipalType")
+        m.owner_principal_type, o = nullable_compact_string(d, o + 1, n, "OwnerPrincipalType")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.owner_principal_name = d[o:(o := o + n - 1)].decode()
+        m.owner_principal_name = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.owner_principal_name = None
+        o += 1
     else:
-        m.owner_principal_name, o = nullable_compact_string(d, o, n, "OwnerPrincipalName")
+        m.owner_principal_name, o = nullable_compact_string(d, o + 1, n, "OwnerPrincipalName")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -215,17 +213,15 @@ def _read_v3(d, o):
     for _ in range(n):
         e2 = _CreatableRenewers()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.principal_type = d[o:(o := o + n - 1)].decode()
+            e2.principal_type = d[o + 1:(o := o + n)].decode()
         else:
-            e2.principal_type, o = compact_string(d, o, n, "PrincipalType")
+            e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.principal_name = d[o:(o := o + n - 1)].decode()
+            e2.principal_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.principal_name, o = compact_string(d, o, n, "PrincipalName")
+            e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
         t = d[o]
         o += 1
         if t:

@@ -149,29 +149,27 @@ def _read_v2(d, o):
     m.token_requester_principal_type = ""
     m.token_requester_principal_name = ""
     m.error_code, n = unpack_hB(d, o)
-    o += 3
+    o += 2
     if 0 < n < 128:
-        m.principal_type = d[o:(o := o + n - 1)].decode()
+        m.principal_type = d[o + 1:(o := o + n)].decode()
     else:
-        m.principal_type, o = compact_string(d, o, n, "PrincipalType")
+        m.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.principal_name = d[o:(o := o + n - 1)].decode()
+        m.principal_name = d[o + 1:(o := o + n)].decode()
     else:
-        m.principal_name, o = compact_string(d, o, n, "PrincipalName")
+        m.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
     m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms, n = unpack_qqqB(d, o)
-    o += 25
+    o += 24
     if 0 < n < 128:
-        m.token_id = d[o:(o := o + n - 1)].decode()
+        m.token_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.token_id, o = compact_string(d, o, n, "TokenId")
+        m.token_id, o = compact_string(d, o + 1, n, "TokenId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.hmac = d[o:(o := o + n - 1)]
+        m.hmac = d[o + 1:(o := o + n)]
     else:
-        m.hmac, o = compact_bytes(d, o, n, "Hmac")
+        m.hmac, o = compact_bytes(d, o + 1, n, "Hmac")
     m.throttle_time_ms, t = unpack_iB(d, o)
     o += 5
     if t:
@@ -184,41 +182,37 @@ def _read_v2(d, o):
 def _read_v3(d, o):
     m = _CreateDelegationTokenResponse()
     m.error_code, n = unpack_hB(d, o)
-    o += 3
+    o += 2
     if 0 < n < 128:
-        m.principal_type = d[o:(o := o + n - 1)].decode()
+        m.principal_type = d[o + 1:(o := o + n)].decode()
     else:
-        m.principal_type, o = compact_string(d, o, n, "PrincipalType")
+        m.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.principal_name = d[o:(o := o + n - 1)].decode()
+        m.principal_name = d[o + 1:(o := o + n)].decode()
     else:
-        m.principal_name, o = compact_string(d, o, n, "PrincipalName")
+        m.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.token_requester_principal_type = d[o:(o := o + n - 1)].decode()
+        m.token_requester_principal_type = d[o + 1:(o := o + n)].decode()
     else:
-        m.token_requester_principal_type, o = compact_string(d, o, n, "TokenRequesterPrincipalType")
+        m.token_requester_principal_type, o = compact_string(d, o + 1, n, "TokenRequesterPrincipalType")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.token_requester_principal_name = d[o:(o := o + n - 1)].decode()
+        m.token_requester_principal_name = d[o + 1:(o := o + n)].decode()
     else:
-        m.token_requester_principal_name, o = compact_string(d, o, n, "TokenRequesterPrincipalName")
+        m.token_requester_principal_name, o = compact_string(d, o + 1, n, "TokenRequesterPrincipalName")
     m.issue_timestamp_ms, m.expiry_timestamp_ms, m.max_timestamp_ms, n = unpack_qqqB(d, o)
-    o += 25
+    o += 24
     if 0 < n < 128:
-        m.token_id = d[o:(o := o + n - 1)].decode()
+        m.token_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.token_id, o = compact_string(d, o, n, "TokenId")
+        m.token_id, o = compact_string(d, o + 1, n, "TokenId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.hmac = d[o:(o := o + n - 1)]
+        m.hmac = d[o + 1:(o := o + n)]
     else:
-        m.hmac, o = compact_bytes(d, o, n, "Hmac")
+        m.hmac, o = compact_bytes(d, o + 1, n, "Hmac")
     m.throttle_time_ms, t = unpack_iB(d, o)
     o += 5
     if t:

@@ -172,7 +172,7 @@ def _read_v0(d, o):
                     if n < 0:
                         raise null_field("BrokerIds")
                     else:
-                        e4.broker_ids = list(unpack_all_i[n](d, o))
+                        e4.broker_ids = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     e4.unknown_tagged_fields = ()
                     l3.append(e4)
@@ -196,11 +196,10 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _CreatePartitionsTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         e2.count, n = unpack_iB(d, o)
         o += 5
         if n < 128:
@@ -215,12 +214,15 @@ def _read_v2(d, o):
                 e4 = _CreatePartitionsAssignment()
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e4.broker_ids = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e4.broker_ids = []
                 else:
                     n, o = compact_count(d, o, n, 4, "BrokerIds")
-                e4.broker_ids = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e4.broker_ids = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:

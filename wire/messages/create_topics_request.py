@@ -203,7 +203,7 @@ def _read_v2(d, o):
                     if n < 0:
                         raise null_field("BrokerIds")
                     else:
-                        e4.broker_ids = list(unpack_all_i[n](d, o))
+                        e4.broker_ids = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     e4.unknown_tagged_fields = ()
                     l3.append(e4)
@@ -251,11 +251,10 @@ def _read_v5(d, o):
     for _ in range(n):
         e2 = _CreatableTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         e2.num_partitions, e2.replication_factor, n = unpack_ihB(d, o)
         o += 7
         if 0 < n < 128:
@@ -267,12 +266,15 @@ def _read_v5(d, o):
             e4 = _CreatableReplicaAssignment()
             e4.partition_index, n = unpack_iB(d, o)
             o += 5
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.broker_ids = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.broker_ids = []
             else:
                 n, o = compact_count(d, o, n, 4, "BrokerIds")
-            e4.broker_ids = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e4.broker_ids = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -290,19 +292,18 @@ def _read_v5(d, o):
         for _ in range(n):
             e6 = _CreatableTopicConfig()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e6.name = d[o:(o := o + n - 1)].decode()
+                e6.name = d[o + 1:(o := o + n)].decode()
             else:
-                e6.name, o = compact_string(d, o, n, "Name")
+                e6.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e6.value = d[o:(o := o + n - 1)].decode()
+                e6.value = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e6.value = None
+                o += 1
             else:
-                e6.value, o = nullable_compact_string(d, o, n, "Value")
+                e6.value, o = nullable_compact_string(d, o + 1, n, "Value")
             t = d[o]
             o += 1
             if t:

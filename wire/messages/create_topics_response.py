@@ -213,19 +213,19 @@ def _read_v5(d, o):
         e2 = _CreatableTopicResult()
         e2.topic_id = ZERO_UUID
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.error_message = None
+            o += 1
         else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
         e2.num_partitions, e2.replication_factor, n = unpack_ihB(d, o)
         o += 7
         if n < 128:
@@ -239,19 +239,18 @@ def _read_v5(d, o):
             for _ in range(n):
                 e4 = _CreatableTopicConfigs()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e4.name = d[o:(o := o + n - 1)].decode()
+                    e4.name = d[o + 1:(o := o + n)].decode()
                 else:
-                    e4.name, o = compact_string(d, o, n, "Name")
+                    e4.name, o = compact_string(d, o + 1, n, "Name")
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e4.value = d[o:(o := o + n - 1)].decode()
+                    e4.value = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     e4.value = None
+                    o += 1
                 else:
-                    e4.value, o = nullable_compact_string(d, o, n, "Value")
+                    e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
                 e4.read_only, e4.config_source, e4.is_sensitive, t = unpack_oboB(d, o)
                 o += 4
                 if t:
@@ -302,19 +301,19 @@ def _read_v7(d, o):
     for _ in range(n):
         e2 = _CreatableTopicResult()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         e2.topic_id, e2.error_code, n = unpack_UhB(d, o)
-        o += 19
+        o += 18
         if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.error_message = None
+            o += 1
         else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
         e2.num_partitions, e2.replication_factor, n = unpack_ihB(d, o)
         o += 7
         if n < 128:
@@ -328,19 +327,18 @@ def _read_v7(d, o):
             for _ in range(n):
                 e4 = _CreatableTopicConfigs()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e4.name = d[o:(o := o + n - 1)].decode()
+                    e4.name = d[o + 1:(o := o + n)].decode()
                 else:
-                    e4.name, o = compact_string(d, o, n, "Name")
+                    e4.name, o = compact_string(d, o + 1, n, "Name")
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e4.value = d[o:(o := o + n - 1)].decode()
+                    e4.value = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     e4.value = None
+                    o += 1
                 else:
-                    e4.value, o = nullable_compact_string(d, o, n, "Value")
+                    e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
                 e4.read_only, e4.config_source, e4.is_sensitive, t = unpack_oboB(d, o)
                 o += 4
                 if t:
@@ -463,14 +461,17 @@ def _write_v5(m):
                 r.append(pack_obo(e6.read_only, e6.config_source, e6.is_sensitive) + write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(pack_obox(e6.read_only, e6.config_source, e6.is_sensitive))
-        a9 = len(r)
-        r.append(b"\0")
-        if e2.topic_config_error_code != 0:
-            r.append(pack_BBh(0, 2, e2.topic_config_error_code))
-        if e2.unknown_tagged_fields:
-            merge_tags(r, a9, e2.unknown_tagged_fields)
-        elif len(r) - a9 > 1:
-            r[a9] = write_uvarint(len(r) - a9 - 1)
+        if e2.topic_config_error_code != 0 or e2.unknown_tagged_fields:
+            a9 = len(r)
+            r.append(b"\0")
+            if e2.topic_config_error_code != 0:
+                r.append(pack_BBh(0, 2, e2.topic_config_error_code))
+            if e2.unknown_tagged_fields:
+                merge_tags(r, a9, e2.unknown_tagged_fields)
+            else:
+                r[a9] = write_uvarint(len(r) - a9 - 1)
+        else:
+            r.append(b"\0")
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -542,14 +543,17 @@ def _write_v7(m):
                 r.append(pack_obo(e6.read_only, e6.config_source, e6.is_sensitive) + write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(pack_obox(e6.read_only, e6.config_source, e6.is_sensitive))
-        a9 = len(r)
-        r.append(b"\0")
-        if e2.topic_config_error_code != 0:
-            r.append(pack_BBh(0, 2, e2.topic_config_error_code))
-        if e2.unknown_tagged_fields:
-            merge_tags(r, a9, e2.unknown_tagged_fields)
-        elif len(r) - a9 > 1:
-            r[a9] = write_uvarint(len(r) - a9 - 1)
+        if e2.topic_config_error_code != 0 or e2.unknown_tagged_fields:
+            a9 = len(r)
+            r.append(b"\0")
+            if e2.topic_config_error_code != 0:
+                r.append(pack_BBh(0, 2, e2.topic_config_error_code))
+            if e2.unknown_tagged_fields:
+                merge_tags(r, a9, e2.unknown_tagged_fields)
+            else:
+                r[a9] = write_uvarint(len(r) - a9 - 1)
+        else:
+            r.append(b"\0")
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

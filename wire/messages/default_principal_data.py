@@ -81,17 +81,15 @@ _DefaultPrincipalData = decoded(DefaultPrincipalData)
 def _read_v0(d, o):
     m = _DefaultPrincipalData()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.type = d[o:(o := o + n - 1)].decode()
+        m.type = d[o + 1:(o := o + n)].decode()
     else:
-        m.type, o = compact_string(d, o, n, "Type")
+        m.type, o = compact_string(d, o + 1, n, "Type")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.name = d[o:(o := o + n - 1)].decode()
+        m.name = d[o + 1:(o := o + n)].decode()
     else:
-        m.name, o = compact_string(d, o, n, "Name")
+        m.name, o = compact_string(d, o + 1, n, "Name")
     m.token_authenticated, t = unpack_oB(d, o)
     o += 2
     if t:

@@ -169,29 +169,31 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _DeleteAclsFilter()
         e2.resource_type_filter, n = unpack_bB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.resource_name_filter = d[o:(o := o + n - 1)].decode()
-        elif n == 0:
-            e2.resource_name_filter = None
-        else:
-            e2.resource_name_filter, o = nullable_compact_string(d, o, n, "ResourceNameFilter")
-        e2.pattern_type_filter, n = unpack_bB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.principal_filter = d[o:(o := o + n - 1)].decode()
-        elif n == 0:
-            e2.principal_filter = None
-        else:
-            e2.principal_filter, o = nullable_compact_string(d, o, n, "PrincipalFilter")
-        n = d[o]
         o += 1
         if 0 < n < 128:
-            e2.host_filter = d[o:(o := o + n - 1)].decode()
+            e2.resource_name_filter = d[o + 1:(o := o + n)].decode()
+        elif n == 0:
+            e2.resource_name_filter = None
+            o += 1
+        else:
+            e2.resource_name_filter, o = nullable_compact_string(d, o + 1, n, "ResourceNameFilter")
+        e2.pattern_type_filter, n = unpack_bB(d, o)
+        o += 1
+        if 0 < n < 128:
+            e2.principal_filter = d[o + 1:(o := o + n)].decode()
+        elif n == 0:
+            e2.principal_filter = None
+            o += 1
+        else:
+            e2.principal_filter, o = nullable_compact_string(d, o + 1, n, "PrincipalFilter")
+        n = d[o]
+        if 0 < n < 128:
+            e2.host_filter = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.host_filter = None
+            o += 1
         else:
-            e2.host_filter, o = nullable_compact_string(d, o, n, "HostFilter")
+            e2.host_filter, o = nullable_compact_string(d, o + 1, n, "HostFilter")
         e2.operation, e2.permission_type, t = unpack_bbB(d, o)
         o += 3
         if t:

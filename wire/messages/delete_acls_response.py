@@ -230,13 +230,14 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _DeleteAclsFilterResult()
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.error_message = None
+            o += 1
         else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -247,31 +248,31 @@ def _read_v2(d, o):
         for _ in range(n):
             e4 = _DeleteAclsMatchingAcl()
             e4.error_code, n = unpack_hB(d, o)
-            o += 3
+            o += 2
             if 0 < n < 128:
-                e4.error_message = d[o:(o := o + n - 1)].decode()
+                e4.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.error_message = None
+                o += 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             e4.resource_type, n = unpack_bB(d, o)
-            o += 2
-            if 0 < n < 128:
-                e4.resource_name = d[o:(o := o + n - 1)].decode()
-            else:
-                e4.resource_name, o = compact_string(d, o, n, "ResourceName")
-            e4.pattern_type, n = unpack_bB(d, o)
-            o += 2
-            if 0 < n < 128:
-                e4.principal = d[o:(o := o + n - 1)].decode()
-            else:
-                e4.principal, o = compact_string(d, o, n, "Principal")
-            n = d[o]
             o += 1
             if 0 < n < 128:
-                e4.host = d[o:(o := o + n - 1)].decode()
+                e4.resource_name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.host, o = compact_string(d, o, n, "Host")
+                e4.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+            e4.pattern_type, n = unpack_bB(d, o)
+            o += 1
+            if 0 < n < 128:
+                e4.principal = d[o + 1:(o := o + n)].decode()
+            else:
+                e4.principal, o = compact_string(d, o + 1, n, "Principal")
+            n = d[o]
+            if 0 < n < 128:
+                e4.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e4.host, o = compact_string(d, o + 1, n, "Host")
             e4.operation, e4.permission_type, t = unpack_bbB(d, o)
             o += 3
             if t:

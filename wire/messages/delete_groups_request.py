@@ -113,11 +113,10 @@ def _read_v2(d, o):
     m.groups_names = l1 = []
     for _ in range(n):
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            v2 = d[o:(o := o + n - 1)].decode()
+            v2 = d[o + 1:(o := o + n)].decode()
         else:
-            v2, o = compact_string(d, o, n, "GroupsNames")
+            v2, o = compact_string(d, o + 1, n, "GroupsNames")
         l1.append(v2)
     t = d[o]
     o += 1

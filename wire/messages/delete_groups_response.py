@@ -145,11 +145,10 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _DeletableGroupResult()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         e2.error_code, t = unpack_hB(d, o)
         o += 3
         if t:

@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     null_field,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -25,6 +26,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iq = packed("iq").iter_unpack
+iterate_iqB = packed("iqB").iter_unpack
+pack_each_iq = pack_each("iq")
+pack_each_iqx = pack_each("iqx")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iq = packed("iq").pack
@@ -33,7 +38,6 @@ pack_ix = packed("ix").pack
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
-unpack_iq = packed("iq").unpack_from
 unpack_iqB = packed("iqB").unpack_from
 
 
@@ -154,12 +158,15 @@ def _read_v0(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _DeleteRecordsPartition()
-                    e4.unknown_tagged_fields = ()
-                    e4.partition_index, e4.offset = unpack_iq(d, o)
-                    o += 12
-                    l3.append(e4)
+                p4 = o + 12 * n
+                for v6, v7 in iterate_iq(d[o:p4]):
+                    e5 = _DeleteRecordsPartition()
+                    e5.partition_index = v6
+                    e5.offset = v7
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -180,11 +187,10 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _DeleteRecordsTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -192,15 +198,27 @@ def _read_v2(d, o):
         else:
             n, o = compact_count(d, o, n, 13, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _DeleteRecordsPartition()
-            e4.partition_index, e4.offset, t = unpack_iqB(d, o)
-            o += 13
+        p4 = o + 13 * n
+        for v6, v7, t in iterate_iqB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 13 * len(l3)
+                for _ in range(n - len(l3)):
+                    e8 = _DeleteRecordsPartition()
+                    e8.partition_index, e8.offset, t = unpack_iqB(d, o)
+                    o += 13
+                    if t:
+                        e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e8.unknown_tagged_fields = ()
+                    l3.append(e8)
+                break
+            e5 = _DeleteRecordsPartition()
+            e5.partition_index = v6
+            e5.offset = v7
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -230,8 +248,12 @@ def _write_v0(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            r.append(pack_iq(e5.partition_index, e5.offset))
+        if len(l4) > 8:
+            f5 = [v for e in l4 for v in (e.partition_index, e.offset)]
+            r.append(pack_each_iq[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                r.append(pack_iq(e6.partition_index, e6.offset))
     r.append(pack_i(m.timeout_ms))
     return b"".join(r)
 
@@ -258,11 +280,15 @@ def _write_v2(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_iq(e5.partition_index, e5.offset) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_iqx(e5.partition_index, e5.offset))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [v for e in l4 for v in (e.partition_index, e.offset)]
+            r.append(pack_each_iqx[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_iq(e6.partition_index, e6.offset) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_iqx(e6.partition_index, e6.offset))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

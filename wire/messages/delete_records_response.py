@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     null_field,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -25,6 +26,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iqh = packed("iqh").iter_unpack
+iterate_iqhB = packed("iqhB").iter_unpack
+pack_each_iqh = pack_each("iqh")
+pack_each_iqhx = pack_each("iqhx")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -35,7 +40,6 @@ unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_ii = packed("ii").unpack_from
-unpack_iqh = packed("iqh").unpack_from
 unpack_iqhB = packed("iqhB").unpack_from
 
 
@@ -158,12 +162,16 @@ def _read_v0(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _DeleteRecordsPartitionResult()
-                    e4.unknown_tagged_fields = ()
-                    e4.partition_index, e4.low_watermark, e4.error_code = unpack_iqh(d, o)
-                    o += 14
-                    l3.append(e4)
+                p4 = o + 14 * n
+                for v6, v7, v8 in iterate_iqh(d[o:p4]):
+                    e5 = _DeleteRecordsPartitionResult()
+                    e5.partition_index = v6
+                    e5.low_watermark = v7
+                    e5.error_code = v8
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -182,11 +190,10 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _DeleteRecordsTopicResult()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -194,15 +201,28 @@ def _read_v2(d, o):
         else:
             n, o = compact_count(d, o, n, 15, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _DeleteRecordsPartitionResult()
-            e4.partition_index, e4.low_watermark, e4.error_code, t = unpack_iqhB(d, o)
-            o += 15
+        p4 = o + 15 * n
+        for v6, v7, v8, t in iterate_iqhB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 15 * len(l3)
+                for _ in range(n - len(l3)):
+                    e9 = _DeleteRecordsPartitionResult()
+                    e9.partition_index, e9.low_watermark, e9.error_code, t = unpack_iqhB(d, o)
+                    o += 15
+                    if t:
+                        e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e9.unknown_tagged_fields = ()
+                    l3.append(e9)
+                break
+            e5 = _DeleteRecordsPartitionResult()
+            e5.partition_index = v6
+            e5.low_watermark = v7
+            e5.error_code = v8
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -232,8 +252,12 @@ def _write_v0(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            r.append(pack_iqh(e5.partition_index, e5.low_watermark, e5.error_code))
+        if len(l4) > 8:
+            f5 = [v for e in l4 for v in (e.partition_index, e.low_watermark, e.error_code)]
+            r.append(pack_each_iqh[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                r.append(pack_iqh(e6.partition_index, e6.low_watermark, e6.error_code))
     return b"".join(r)
 
 
@@ -259,11 +283,15 @@ def _write_v2(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_iqh(e5.partition_index, e5.low_watermark, e5.error_code) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_iqhx(e5.partition_index, e5.low_watermark, e5.error_code))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [v for e in l4 for v in (e.partition_index, e.low_watermark, e.error_code)]
+            r.append(pack_each_iqhx[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_iqh(e6.partition_index, e6.low_watermark, e6.error_code) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_iqhx(e6.partition_index, e6.low_watermark, e6.error_code))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -96,11 +96,10 @@ _DeleteShareGroupOffsetsRequest = decoded(DeleteShareGroupOffsetsRequest)
 def _read_v0(d, o):
     m = _DeleteShareGroupOffsetsRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -111,11 +110,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _DeleteShareGroupOffsetsRequestTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic_name = d[o:(o := o + n - 1)].decode()
+            e2.topic_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic_name, o = compact_string(d, o, n, "TopicName")
+            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
         t = d[o]
         o += 1
         if t:

@@ -116,13 +116,14 @@ _DeleteShareGroupOffsetsResponse = decoded(DeleteShareGroupOffsetsResponse)
 def _read_v0(d, o):
     m = _DeleteShareGroupOffsetsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -133,19 +134,19 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _DeleteShareGroupOffsetsResponseTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic_name = d[o:(o := o + n - 1)].decode()
+            e2.topic_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic_name, o = compact_string(d, o, n, "TopicName")
+            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
         e2.topic_id, e2.error_code, n = unpack_UhB(d, o)
-        o += 19
+        o += 18
         if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.error_message = None
+            o += 1
         else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
         t = d[o]
         o += 1
         if t:

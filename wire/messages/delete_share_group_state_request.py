@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     no_uuid,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -25,8 +26,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iB = packed("iB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
+pack_each_ix = pack_each("ix")
 pack_i = packed("i").pack
 pack_ix = packed("ix").pack
 unpack_UB = packed("UB").unpack_from
@@ -125,11 +128,10 @@ _DeleteShareGroupStateRequest = decoded(DeleteShareGroupStateRequest)
 def _read_v0(d, o):
     m = _DeleteShareGroupStateRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -146,15 +148,26 @@ def _read_v0(d, o):
         else:
             n, o = compact_count(d, o, n, 5, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition, t = unpack_iB(d, o)
-            o += 5
+        p4 = o + 5 * n
+        for v6, t in iterate_iB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 5 * len(l3)
+                for _ in range(n - len(l3)):
+                    e7 = _PartitionData()
+                    e7.partition, t = unpack_iB(d, o)
+                    o += 5
+                    if t:
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e7.unknown_tagged_fields = ()
+                    l3.append(e7)
+                break
+            e5 = _PartitionData()
+            e5.partition = v6
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -195,11 +208,15 @@ def _write_v0(m):
             r.append(pack_UB(e3.topic_id, n))
         else:
             r.append(pack_U(e3.topic_id) + write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_i(e5.partition) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_ix(e5.partition))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [e.partition for e in l4]
+            r.append(pack_each_ix[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_i(e6.partition) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_ix(e6.partition))
         if e3.unknown_tagged_fields:
             r.append(write_tags(e3.unknown_tagged_fields))
         else:

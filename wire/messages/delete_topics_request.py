@@ -150,11 +150,10 @@ def _read_v4(d, o):
     m.topic_names = l1 = []
     for _ in range(n):
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            v2 = d[o:(o := o + n - 1)].decode()
+            v2 = d[o + 1:(o := o + n)].decode()
         else:
-            v2, o = compact_string(d, o, n, "TopicNames")
+            v2, o = compact_string(d, o + 1, n, "TopicNames")
         l1.append(v2)
     m.timeout_ms, t = unpack_iB(d, o)
     o += 5
@@ -178,13 +177,13 @@ def _read_v6(d, o):
     for _ in range(n):
         e2 = _DeleteTopicState()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.name = None
+            o += 1
         else:
-            e2.name, o = nullable_compact_string(d, o, n, "Name")
+            e2.name, o = nullable_compact_string(d, o + 1, n, "Name")
         e2.topic_id, t = unpack_UB(d, o)
         o += 17
         if t:

@@ -123,29 +123,31 @@ def _read_v1(d, o):
 def _read_v2(d, o):
     m = _DescribeAclsRequest()
     m.resource_type_filter, n = unpack_bB(d, o)
-    o += 2
-    if 0 < n < 128:
-        m.resource_name_filter = d[o:(o := o + n - 1)].decode()
-    elif n == 0:
-        m.resource_name_filter = None
-    else:
-        m.resource_name_filter, o = nullable_compact_string(d, o, n, "ResourceNameFilter")
-    m.pattern_type_filter, n = unpack_bB(d, o)
-    o += 2
-    if 0 < n < 128:
-        m.principal_filter = d[o:(o := o + n - 1)].decode()
-    elif n == 0:
-        m.principal_filter = None
-    else:
-        m.principal_filter, o = nullable_compact_string(d, o, n, "PrincipalFilter")
-    n = d[o]
     o += 1
     if 0 < n < 128:
-        m.host_filter = d[o:(o := o + n - 1)].decode()
+        m.resource_name_filter = d[o + 1:(o := o + n)].decode()
+    elif n == 0:
+        m.resource_name_filter = None
+        o += 1
+    else:
+        m.resource_name_filter, o = nullable_compact_string(d, o + 1, n, "ResourceNameFilter")
+    m.pattern_type_filter, n = unpack_bB(d, o)
+    o += 1
+    if 0 < n < 128:
+        m.principal_filter = d[o + 1:(o := o + n)].decode()
+    elif n == 0:
+        m.principal_filter = None
+        o += 1
+    else:
+        m.principal_filter, o = nullable_compact_string(d, o + 1, n, "PrincipalFilter")
+    n = d[o]
+    if 0 < n < 128:
+        m.host_filter = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.host_filter = None
+        o += 1
     else:
-        m.host_filter, o = nullable_compact_string(d, o, n, "HostFilter")
+        m.host_filter, o = nullable_compact_string(d, o + 1, n, "HostFilter")
     m.operation, m.permission_type, t = unpack_bbB(d, o)
     o += 3
     if t:

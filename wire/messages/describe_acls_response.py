@@ -210,13 +210,14 @@ def _read_v1(d, o):
 def _read_v2(d, o):
     m = _DescribeAclsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -227,11 +228,11 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _DescribeAclsResource()
         e2.resource_type, n = unpack_bB(d, o)
-        o += 2
+        o += 1
         if 0 < n < 128:
-            e2.resource_name = d[o:(o := o + n - 1)].decode()
+            e2.resource_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.resource_name, o = compact_string(d, o, n, "ResourceName")
+            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
         e2.pattern_type, n = unpack_bB(d, o)
         o += 2
         if 0 < n < 128:
@@ -242,17 +243,15 @@ def _read_v2(d, o):
         for _ in range(n):
             e4 = _AclDescription()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.principal = d[o:(o := o + n - 1)].decode()
+                e4.principal = d[o + 1:(o := o + n)].decode()
             else:
-                e4.principal, o = compact_string(d, o, n, "Principal")
+                e4.principal, o = compact_string(d, o + 1, n, "Principal")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.host = d[o:(o := o + n - 1)].decode()
+                e4.host = d[o + 1:(o := o + n)].decode()
             else:
-                e4.host, o = compact_string(d, o, n, "Host")
+                e4.host, o = compact_string(d, o + 1, n, "Host")
             e4.operation, e4.permission_type, t = unpack_bbB(d, o)
             o += 3
             if t:

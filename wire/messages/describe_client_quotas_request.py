@@ -158,19 +158,19 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _ComponentData()
         n = d[o]
+        if 0 < n < 128:
+            e2.entity_type = d[o + 1:(o := o + n)].decode()
+        else:
+            e2.entity_type, o = compact_string(d, o + 1, n, "EntityType")
+        e2.match_type, n = unpack_bB(d, o)
         o += 1
         if 0 < n < 128:
-            e2.entity_type = d[o:(o := o + n - 1)].decode()
-        else:
-            e2.entity_type, o = compact_string(d, o, n, "EntityType")
-        e2.match_type, n = unpack_bB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.match = d[o:(o := o + n - 1)].decode()
+            e2.match = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.match = None
+            o += 1
         else:
-            e2.match, o = nullable_compact_string(d, o, n, "Match")
+            e2.match, o = nullable_compact_string(d, o + 1, n, "Match")
         t = d[o]
         o += 1
         if t:

@@ -228,13 +228,14 @@ def _read_v0(d, o):
 def _read_v1(d, o):
     m = _DescribeClientQuotasResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     n = d[o]
     o += 1
     if n < 128:
@@ -257,19 +258,18 @@ def _read_v1(d, o):
             for _ in range(n):
                 e4 = _EntityData()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e4.entity_type = d[o:(o := o + n - 1)].decode()
+                    e4.entity_type = d[o + 1:(o := o + n)].decode()
                 else:
-                    e4.entity_type, o = compact_string(d, o, n, "EntityType")
+                    e4.entity_type, o = compact_string(d, o + 1, n, "EntityType")
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e4.entity_name = d[o:(o := o + n - 1)].decode()
+                    e4.entity_name = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     e4.entity_name = None
+                    o += 1
                 else:
-                    e4.entity_name, o = nullable_compact_string(d, o, n, "EntityName")
+                    e4.entity_name, o = nullable_compact_string(d, o + 1, n, "EntityName")
                 t = d[o]
                 o += 1
                 if t:
@@ -287,11 +287,10 @@ def _read_v1(d, o):
             for _ in range(n):
                 e6 = _ValueData()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e6.key = d[o:(o := o + n - 1)].decode()
+                    e6.key = d[o + 1:(o := o + n)].decode()
                 else:
-                    e6.key, o = compact_string(d, o, n, "Key")
+                    e6.key, o = compact_string(d, o + 1, n, "Key")
                 e6.value, t = unpack_dB(d, o)
                 o += 9
                 if t:

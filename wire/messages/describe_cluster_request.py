@@ -119,35 +119,32 @@ def _read_v2(d, o):
 
 
 def _write_v0(m):
-    r = []
     if m.endpoint_type != 1:
         raise inexpressible("EndpointType")
     if m.include_fenced_brokers:
         raise inexpressible("IncludeFencedBrokers")
-    if m.unknown_tagged_fields:
-        r.append(pack_o(m.include_cluster_authorized_operations) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ox(m.include_cluster_authorized_operations))
+    if not (m.unknown_tagged_fields):
+        return pack_ox(m.include_cluster_authorized_operations)
+    r = []
+    r.append(pack_o(m.include_cluster_authorized_operations) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 
 def _write_v1(m):
-    r = []
     if m.include_fenced_brokers:
         raise inexpressible("IncludeFencedBrokers")
-    if m.unknown_tagged_fields:
-        r.append(pack_ob(m.include_cluster_authorized_operations, m.endpoint_type) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_obx(m.include_cluster_authorized_operations, m.endpoint_type))
+    if not (m.unknown_tagged_fields):
+        return pack_obx(m.include_cluster_authorized_operations, m.endpoint_type)
+    r = []
+    r.append(pack_ob(m.include_cluster_authorized_operations, m.endpoint_type) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 
 def _write_v2(m):
+    if not (m.unknown_tagged_fields):
+        return pack_obox(m.include_cluster_authorized_operations, m.endpoint_type, m.include_fenced_brokers)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_obo(m.include_cluster_authorized_operations, m.endpoint_type, m.include_fenced_brokers) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_obox(m.include_cluster_authorized_operations, m.endpoint_type, m.include_fenced_brokers))
+    r.append(pack_obo(m.include_cluster_authorized_operations, m.endpoint_type, m.include_fenced_brokers) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

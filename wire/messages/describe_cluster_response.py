@@ -133,19 +133,19 @@ def _read_v0(d, o):
     m = _DescribeClusterResponse()
     m.endpoint_type = 1
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.cluster_id, o = compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
     m.controller_id, n = unpack_iB(d, o)
     o += 5
     if 0 < n < 128:
@@ -157,19 +157,20 @@ def _read_v0(d, o):
         e2 = _DescribeClusterBroker()
         e2.is_fenced = False
         e2.broker_id, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.rack = d[o:(o := o + n - 1)].decode()
+            e2.rack = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.rack = None
+            o += 1
         else:
-            e2.rack, o = nullable_compact_string(d, o, n, "Rack")
+            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
         t = d[o]
         o += 1
         if t:
@@ -189,19 +190,20 @@ def _read_v0(d, o):
 def _read_v1(d, o):
     m = _DescribeClusterResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     m.endpoint_type, n = unpack_bB(d, o)
-    o += 2
+    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.cluster_id, o = compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
     m.controller_id, n = unpack_iB(d, o)
     o += 5
     if 0 < n < 128:
@@ -213,19 +215,20 @@ def _read_v1(d, o):
         e2 = _DescribeClusterBroker()
         e2.is_fenced = False
         e2.broker_id, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.rack = d[o:(o := o + n - 1)].decode()
+            e2.rack = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.rack = None
+            o += 1
         else:
-            e2.rack, o = nullable_compact_string(d, o, n, "Rack")
+            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
         t = d[o]
         o += 1
         if t:
@@ -245,19 +248,20 @@ def _read_v1(d, o):
 def _read_v2(d, o):
     m = _DescribeClusterResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     m.endpoint_type, n = unpack_bB(d, o)
-    o += 2
+    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.cluster_id, o = compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
     m.controller_id, n = unpack_iB(d, o)
     o += 5
     if 0 < n < 128:
@@ -268,19 +272,20 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _DescribeClusterBroker()
         e2.broker_id, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.rack = d[o:(o := o + n - 1)].decode()
+            e2.rack = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.rack = None
+            o += 1
         else:
-            e2.rack, o = nullable_compact_string(d, o, n, "Rack")
+            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
         e2.is_fenced, t = unpack_oB(d, o)
         o += 2
         if t:

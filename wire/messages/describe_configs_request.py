@@ -216,11 +216,11 @@ def _read_v4(d, o):
     for _ in range(n):
         e2 = _DescribeConfigsResource()
         e2.resource_type, n = unpack_bB(d, o)
-        o += 2
+        o += 1
         if 0 < n < 128:
-            e2.resource_name = d[o:(o := o + n - 1)].decode()
+            e2.resource_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.resource_name, o = compact_string(d, o, n, "ResourceName")
+            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
         n = d[o]
         o += 1
         if n < 128:
@@ -233,11 +233,10 @@ def _read_v4(d, o):
             e2.configuration_keys = l3 = []
             for _ in range(n):
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    v4 = d[o:(o := o + n - 1)].decode()
+                    v4 = d[o + 1:(o := o + n)].decode()
                 else:
-                    v4, o = compact_string(d, o, n, "ConfigurationKeys")
+                    v4, o = compact_string(d, o + 1, n, "ConfigurationKeys")
                 l3.append(v4)
         t = d[o]
         o += 1

@@ -363,19 +363,20 @@ def _read_v4(d, o):
     for _ in range(n):
         e2 = _DescribeConfigsResult()
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
-        if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
-        elif n == 0:
-            e2.error_message = None
-        else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
-        e2.resource_type, n = unpack_bB(d, o)
         o += 2
         if 0 < n < 128:
-            e2.resource_name = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
+        elif n == 0:
+            e2.error_message = None
+            o += 1
         else:
-            e2.resource_name, o = compact_string(d, o, n, "ResourceName")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+        e2.resource_type, n = unpack_bB(d, o)
+        o += 1
+        if 0 < n < 128:
+            e2.resource_name = d[o + 1:(o := o + n)].decode()
+        else:
+            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -386,19 +387,18 @@ def _read_v4(d, o):
         for _ in range(n):
             e4 = _DescribeConfigsResourceResult()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.name = d[o:(o := o + n - 1)].decode()
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o, n, "Name")
+                e4.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.value = d[o:(o := o + n - 1)].decode()
+                e4.value = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.value = None
+                o += 1
             else:
-                e4.value, o = nullable_compact_string(d, o, n, "Value")
+                e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
             e4.read_only, e4.config_source, e4.is_sensitive, n = unpack_oboB(d, o)
             o += 4
             if 0 < n < 128:
@@ -409,19 +409,18 @@ def _read_v4(d, o):
             for _ in range(n):
                 e6 = _DescribeConfigsSynonym()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e6.name = d[o:(o := o + n - 1)].decode()
+                    e6.name = d[o + 1:(o := o + n)].decode()
                 else:
-                    e6.name, o = compact_string(d, o, n, "Name")
+                    e6.name, o = compact_string(d, o + 1, n, "Name")
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e6.value = d[o:(o := o + n - 1)].decode()
+                    e6.value = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     e6.value = None
+                    o += 1
                 else:
-                    e6.value, o = nullable_compact_string(d, o, n, "Value")
+                    e6.value, o = nullable_compact_string(d, o + 1, n, "Value")
                 e6.source, t = unpack_bB(d, o)
                 o += 2
                 if t:
@@ -430,13 +429,14 @@ def _read_v4(d, o):
                     e6.unknown_tagged_fields = ()
                 l5.append(e6)
             e4.config_type, n = unpack_bB(d, o)
-            o += 2
+            o += 1
             if 0 < n < 128:
-                e4.documentation = d[o:(o := o + n - 1)].decode()
+                e4.documentation = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.documentation = None
+                o += 1
             else:
-                e4.documentation, o = nullable_compact_string(d, o, n, "Documentation")
+                e4.documentation, o = nullable_compact_string(d, o + 1, n, "Documentation")
             t = d[o]
             o += 1
             if t:

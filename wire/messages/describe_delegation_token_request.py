@@ -145,17 +145,15 @@ def _read_v2(d, o):
         for _ in range(n):
             e2 = _DescribeDelegationTokenOwner()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e2.principal_type = d[o:(o := o + n - 1)].decode()
+                e2.principal_type = d[o + 1:(o := o + n)].decode()
             else:
-                e2.principal_type, o = compact_string(d, o, n, "PrincipalType")
+                e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e2.principal_name = d[o:(o := o + n - 1)].decode()
+                e2.principal_name = d[o + 1:(o := o + n)].decode()
             else:
-                e2.principal_name, o = compact_string(d, o, n, "PrincipalName")
+                e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
             t = d[o]
             o += 1
             if t:

@@ -237,29 +237,26 @@ def _read_v2(d, o):
         e2.token_requester_principal_type = ""
         e2.token_requester_principal_name = ""
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.principal_type = d[o:(o := o + n - 1)].decode()
+            e2.principal_type = d[o + 1:(o := o + n)].decode()
         else:
-            e2.principal_type, o = compact_string(d, o, n, "PrincipalType")
+            e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.principal_name = d[o:(o := o + n - 1)].decode()
+            e2.principal_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.principal_name, o = compact_string(d, o, n, "PrincipalName")
+            e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
         e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, n = unpack_qqqB(d, o)
-        o += 25
+        o += 24
         if 0 < n < 128:
-            e2.token_id = d[o:(o := o + n - 1)].decode()
+            e2.token_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.token_id, o = compact_string(d, o, n, "TokenId")
+            e2.token_id, o = compact_string(d, o + 1, n, "TokenId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.hmac = d[o:(o := o + n - 1)]
+            e2.hmac = d[o + 1:(o := o + n)]
         else:
-            e2.hmac, o = compact_bytes(d, o, n, "Hmac")
+            e2.hmac, o = compact_bytes(d, o + 1, n, "Hmac")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -270,17 +267,15 @@ def _read_v2(d, o):
         for _ in range(n):
             e4 = _DescribedDelegationTokenRenewer()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.principal_type = d[o:(o := o + n - 1)].decode()
+                e4.principal_type = d[o + 1:(o := o + n)].decode()
             else:
-                e4.principal_type, o = compact_string(d, o, n, "PrincipalType")
+                e4.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.principal_name = d[o:(o := o + n - 1)].decode()
+                e4.principal_name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.principal_name, o = compact_string(d, o, n, "PrincipalName")
+                e4.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
             t = d[o]
             o += 1
             if t:
@@ -316,41 +311,36 @@ def _read_v3(d, o):
     for _ in range(n):
         e2 = _DescribedDelegationToken()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.principal_type = d[o:(o := o + n - 1)].decode()
+            e2.principal_type = d[o + 1:(o := o + n)].decode()
         else:
-            e2.principal_type, o = compact_string(d, o, n, "PrincipalType")
+            e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.principal_name = d[o:(o := o + n - 1)].decode()
+            e2.principal_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.principal_name, o = compact_string(d, o, n, "PrincipalName")
+            e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.token_requester_principal_type = d[o:(o := o + n - 1)].decode()
+            e2.token_requester_principal_type = d[o + 1:(o := o + n)].decode()
         else:
-            e2.token_requester_principal_type, o = compact_string(d, o, n, "TokenRequesterPrincipalType")
+            e2.token_requester_principal_type, o = compact_string(d, o + 1, n, "TokenRequesterPrincipalType")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.token_requester_principal_name = d[o:(o := o + n - 1)].decode()
+            e2.token_requester_principal_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.token_requester_principal_name, o = compact_string(d, o, n, "TokenRequesterPrincipalName")
+            e2.token_requester_principal_name, o = compact_string(d, o + 1, n, "TokenRequesterPrincipalName")
         e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, n = unpack_qqqB(d, o)
-        o += 25
+        o += 24
         if 0 < n < 128:
-            e2.token_id = d[o:(o := o + n - 1)].decode()
+            e2.token_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.token_id, o = compact_string(d, o, n, "TokenId")
+            e2.token_id, o = compact_string(d, o + 1, n, "TokenId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.hmac = d[o:(o := o + n - 1)]
+            e2.hmac = d[o + 1:(o := o + n)]
         else:
-            e2.hmac, o = compact_bytes(d, o, n, "Hmac")
+            e2.hmac, o = compact_bytes(d, o + 1, n, "Hmac")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -361,17 +351,15 @@ def _read_v3(d, o):
         for _ in range(n):
             e4 = _DescribedDelegationTokenRenewer()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.principal_type = d[o:(o := o + n - 1)].decode()
+                e4.principal_type = d[o + 1:(o := o + n)].decode()
             else:
-                e4.principal_type, o = compact_string(d, o, n, "PrincipalType")
+                e4.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.principal_name = d[o:(o := o + n - 1)].decode()
+                e4.principal_name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.principal_name, o = compact_string(d, o, n, "PrincipalName")
+                e4.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
             t = d[o]
             o += 1
             if t:

@@ -523,29 +523,26 @@ def _read_v5(d, o):
         e2 = _DescribedGroup()
         e2.error_message = None
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_state = d[o:(o := o + n - 1)].decode()
+            e2.group_state = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_state, o = compact_string(d, o, n, "GroupState")
+            e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.protocol_type = d[o:(o := o + n - 1)].decode()
+            e2.protocol_type = d[o + 1:(o := o + n)].decode()
         else:
-            e2.protocol_type, o = compact_string(d, o, n, "ProtocolType")
+            e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.protocol_data = d[o:(o := o + n - 1)].decode()
+            e2.protocol_data = d[o + 1:(o := o + n)].decode()
         else:
-            e2.protocol_data, o = compact_string(d, o, n, "ProtocolData")
+            e2.protocol_data, o = compact_string(d, o + 1, n, "ProtocolData")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -556,43 +553,38 @@ def _read_v5(d, o):
         for _ in range(n):
             e4 = _DescribedGroupMember()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.member_id = d[o:(o := o + n - 1)].decode()
+                e4.member_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.member_id, o = compact_string(d, o, n, "MemberId")
+                e4.member_id, o = compact_string(d, o + 1, n, "MemberId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.group_instance_id = d[o:(o := o + n - 1)].decode()
+                e4.group_instance_id = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.group_instance_id = None
+                o += 1
             else:
-                e4.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+                e4.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.client_id = d[o:(o := o + n - 1)].decode()
+                e4.client_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.client_id, o = compact_string(d, o, n, "ClientId")
+                e4.client_id, o = compact_string(d, o + 1, n, "ClientId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.client_host = d[o:(o := o + n - 1)].decode()
+                e4.client_host = d[o + 1:(o := o + n)].decode()
             else:
-                e4.client_host, o = compact_string(d, o, n, "ClientHost")
+                e4.client_host, o = compact_string(d, o + 1, n, "ClientHost")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.member_metadata = d[o:(o := o + n - 1)]
+                e4.member_metadata = d[o + 1:(o := o + n)]
             else:
-                e4.member_metadata, o = compact_bytes(d, o, n, "MemberMetadata")
+                e4.member_metadata, o = compact_bytes(d, o + 1, n, "MemberMetadata")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.member_assignment = d[o:(o := o + n - 1)]
+                e4.member_assignment = d[o + 1:(o := o + n)]
             else:
-                e4.member_assignment, o = compact_bytes(d, o, n, "MemberAssignment")
+                e4.member_assignment, o = compact_bytes(d, o + 1, n, "MemberAssignment")
             t = d[o]
             o += 1
             if t:
@@ -628,37 +620,34 @@ def _read_v6(d, o):
     for _ in range(n):
         e2 = _DescribedGroup()
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.error_message = None
+            o += 1
         else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_state = d[o:(o := o + n - 1)].decode()
+            e2.group_state = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_state, o = compact_string(d, o, n, "GroupState")
+            e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.protocol_type = d[o:(o := o + n - 1)].decode()
+            e2.protocol_type = d[o + 1:(o := o + n)].decode()
         else:
-            e2.protocol_type, o = compact_string(d, o, n, "ProtocolType")
+            e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.protocol_data = d[o:(o := o + n - 1)].decode()
+            e2.protocol_data = d[o + 1:(o := o + n)].decode()
         else:
-            e2.protocol_data, o = compact_string(d, o, n, "ProtocolData")
+            e2.protocol_data, o = compact_string(d, o + 1, n, "ProtocolData")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -669,43 +658,38 @@ def _read_v6(d, o):
         for _ in range(n):
             e4 = _DescribedGroupMember()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.member_id = d[o:(o := o + n - 1)].decode()
+                e4.member_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.member_id, o = compact_string(d, o, n, "MemberId")
+                e4.member_id, o = compact_string(d, o + 1, n, "MemberId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.group_instance_id = d[o:(o := o + n - 1)].decode()
+                e4.group_instance_id = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.group_instance_id = None
+                o += 1
             else:
-                e4.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+                e4.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.client_id = d[o:(o := o + n - 1)].decode()
+                e4.client_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.client_id, o = compact_string(d, o, n, "ClientId")
+                e4.client_id, o = compact_string(d, o + 1, n, "ClientId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.client_host = d[o:(o := o + n - 1)].decode()
+                e4.client_host = d[o + 1:(o := o + n)].decode()
             else:
-                e4.client_host, o = compact_string(d, o, n, "ClientHost")
+                e4.client_host, o = compact_string(d, o + 1, n, "ClientHost")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.member_metadata = d[o:(o := o + n - 1)]
+                e4.member_metadata = d[o + 1:(o := o + n)]
             else:
-                e4.member_metadata, o = compact_bytes(d, o, n, "MemberMetadata")
+                e4.member_metadata, o = compact_bytes(d, o + 1, n, "MemberMetadata")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.member_assignment = d[o:(o := o + n - 1)]
+                e4.member_assignment = d[o + 1:(o := o + n)]
             else:
-                e4.member_assignment, o = compact_bytes(d, o, n, "MemberAssignment")
+                e4.member_assignment, o = compact_bytes(d, o + 1, n, "MemberAssignment")
             t = d[o]
             o += 1
             if t:

@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     null_field,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -25,6 +26,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iqqo = packed("iqqo").iter_unpack
+iterate_iqqoB = packed("iqqoB").iter_unpack
+pack_each_iqqo = pack_each("iqqo")
+pack_each_iqqox = pack_each("iqqox")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
@@ -46,7 +51,6 @@ unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_ii = packed("ii").unpack_from
-unpack_iqqo = packed("iqqo").unpack_from
 unpack_iqqoB = packed("iqqoB").unpack_from
 unpack_qqB = packed("qqB").unpack_from
 unpack_qqoB = packed("qqoB").unpack_from
@@ -223,12 +227,17 @@ def _read_v1(d, o):
                         raise null_field("Partitions")
                     else:
                         e4.partitions = l5 = []
-                        for _ in range(n):
-                            e6 = _DescribeLogDirsPartition()
-                            e6.unknown_tagged_fields = ()
-                            e6.partition_index, e6.partition_size, e6.offset_lag, e6.is_future_key = unpack_iqqo(d, o)
-                            o += 21
-                            l5.append(e6)
+                        p6 = o + 21 * n
+                        for v8, v9, v10, v11 in iterate_iqqo(d[o:p6]):
+                            e7 = _DescribeLogDirsPartition()
+                            e7.partition_index = v8
+                            e7.partition_size = v9
+                            e7.offset_lag = v10
+                            e7.is_future_key = v11
+                            e7.unknown_tagged_fields = ()
+                            l5.append(e7)
+                        else:
+                            o = p6
                     e4.unknown_tagged_fields = ()
                     l3.append(e4)
             e2.unknown_tagged_fields = ()
@@ -253,11 +262,11 @@ def _read_v2(d, o):
         e2.usable_bytes = -1
         e2.is_cordoned = False
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.log_dir = d[o:(o := o + n - 1)].decode()
+            e2.log_dir = d[o + 1:(o := o + n)].decode()
         else:
-            e2.log_dir, o = compact_string(d, o, n, "LogDir")
+            e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -268,11 +277,10 @@ def _read_v2(d, o):
         for _ in range(n):
             e4 = _DescribeLogDirsTopic()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.name = d[o:(o := o + n - 1)].decode()
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o, n, "Name")
+                e4.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
@@ -280,15 +288,29 @@ def _read_v2(d, o):
             else:
                 n, o = compact_count(d, o, n, 22, "Partitions")
             e4.partitions = l5 = []
-            for _ in range(n):
-                e6 = _DescribeLogDirsPartition()
-                e6.partition_index, e6.partition_size, e6.offset_lag, e6.is_future_key, t = unpack_iqqoB(d, o)
-                o += 22
+            p6 = o + 22 * n
+            for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    o += 22 * len(l5)
+                    for _ in range(n - len(l5)):
+                        e12 = _DescribeLogDirsPartition()
+                        e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
+                        o += 22
+                        if t:
+                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e12.unknown_tagged_fields = ()
+                        l5.append(e12)
+                    break
+                e7 = _DescribeLogDirsPartition()
+                e7.partition_index = v8
+                e7.partition_size = v9
+                e7.offset_lag = v10
+                e7.is_future_key = v11
+                e7.unknown_tagged_fields = ()
+                l5.append(e7)
+            else:
+                o = p6
             t = d[o]
             o += 1
             if t:
@@ -327,11 +349,11 @@ def _read_v3(d, o):
         e2.usable_bytes = -1
         e2.is_cordoned = False
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.log_dir = d[o:(o := o + n - 1)].decode()
+            e2.log_dir = d[o + 1:(o := o + n)].decode()
         else:
-            e2.log_dir, o = compact_string(d, o, n, "LogDir")
+            e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -342,11 +364,10 @@ def _read_v3(d, o):
         for _ in range(n):
             e4 = _DescribeLogDirsTopic()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.name = d[o:(o := o + n - 1)].decode()
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o, n, "Name")
+                e4.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
@@ -354,15 +375,29 @@ def _read_v3(d, o):
             else:
                 n, o = compact_count(d, o, n, 22, "Partitions")
             e4.partitions = l5 = []
-            for _ in range(n):
-                e6 = _DescribeLogDirsPartition()
-                e6.partition_index, e6.partition_size, e6.offset_lag, e6.is_future_key, t = unpack_iqqoB(d, o)
-                o += 22
+            p6 = o + 22 * n
+            for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    o += 22 * len(l5)
+                    for _ in range(n - len(l5)):
+                        e12 = _DescribeLogDirsPartition()
+                        e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
+                        o += 22
+                        if t:
+                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e12.unknown_tagged_fields = ()
+                        l5.append(e12)
+                    break
+                e7 = _DescribeLogDirsPartition()
+                e7.partition_index = v8
+                e7.partition_size = v9
+                e7.offset_lag = v10
+                e7.is_future_key = v11
+                e7.unknown_tagged_fields = ()
+                l5.append(e7)
+            else:
+                o = p6
             t = d[o]
             o += 1
             if t:
@@ -399,11 +434,11 @@ def _read_v4(d, o):
         e2 = _DescribeLogDirsResult()
         e2.is_cordoned = False
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.log_dir = d[o:(o := o + n - 1)].decode()
+            e2.log_dir = d[o + 1:(o := o + n)].decode()
         else:
-            e2.log_dir, o = compact_string(d, o, n, "LogDir")
+            e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -414,11 +449,10 @@ def _read_v4(d, o):
         for _ in range(n):
             e4 = _DescribeLogDirsTopic()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.name = d[o:(o := o + n - 1)].decode()
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o, n, "Name")
+                e4.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
@@ -426,15 +460,29 @@ def _read_v4(d, o):
             else:
                 n, o = compact_count(d, o, n, 22, "Partitions")
             e4.partitions = l5 = []
-            for _ in range(n):
-                e6 = _DescribeLogDirsPartition()
-                e6.partition_index, e6.partition_size, e6.offset_lag, e6.is_future_key, t = unpack_iqqoB(d, o)
-                o += 22
+            p6 = o + 22 * n
+            for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    o += 22 * len(l5)
+                    for _ in range(n - len(l5)):
+                        e12 = _DescribeLogDirsPartition()
+                        e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
+                        o += 22
+                        if t:
+                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e12.unknown_tagged_fields = ()
+                        l5.append(e12)
+                    break
+                e7 = _DescribeLogDirsPartition()
+                e7.partition_index = v8
+                e7.partition_size = v9
+                e7.offset_lag = v10
+                e7.is_future_key = v11
+                e7.unknown_tagged_fields = ()
+                l5.append(e7)
+            else:
+                o = p6
             t = d[o]
             o += 1
             if t:
@@ -470,11 +518,11 @@ def _read_v5(d, o):
     for _ in range(n):
         e2 = _DescribeLogDirsResult()
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.log_dir = d[o:(o := o + n - 1)].decode()
+            e2.log_dir = d[o + 1:(o := o + n)].decode()
         else:
-            e2.log_dir, o = compact_string(d, o, n, "LogDir")
+            e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -485,11 +533,10 @@ def _read_v5(d, o):
         for _ in range(n):
             e4 = _DescribeLogDirsTopic()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.name = d[o:(o := o + n - 1)].decode()
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o, n, "Name")
+                e4.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
@@ -497,15 +544,29 @@ def _read_v5(d, o):
             else:
                 n, o = compact_count(d, o, n, 22, "Partitions")
             e4.partitions = l5 = []
-            for _ in range(n):
-                e6 = _DescribeLogDirsPartition()
-                e6.partition_index, e6.partition_size, e6.offset_lag, e6.is_future_key, t = unpack_iqqoB(d, o)
-                o += 22
+            p6 = o + 22 * n
+            for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    o += 22 * len(l5)
+                    for _ in range(n - len(l5)):
+                        e12 = _DescribeLogDirsPartition()
+                        e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
+                        o += 22
+                        if t:
+                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e12.unknown_tagged_fields = ()
+                        l5.append(e12)
+                    break
+                e7 = _DescribeLogDirsPartition()
+                e7.partition_index = v8
+                e7.partition_size = v9
+                e7.offset_lag = v10
+                e7.is_future_key = v11
+                e7.unknown_tagged_fields = ()
+                l5.append(e7)
+            else:
+                o = p6
             t = d[o]
             o += 1
             if t:
@@ -550,8 +611,12 @@ def _write_v1(m):
             l7 = e5.partitions
             n = len(l7)
             r.append(pack_i(n))
-            for e8 in l7:
-                r.append(pack_iqqo(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
+            if len(l7) > 8:
+                f8 = [v for e in l7 for v in (e.partition_index, e.partition_size, e.offset_lag, e.is_future_key)]
+                r.append(pack_each_iqqo[len(l7)](*f8))
+            else:
+                for e9 in l7:
+                    r.append(pack_iqqo(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key))
     return b"".join(r)
 
 
@@ -591,11 +656,15 @@ def _write_v2(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e8 in l7:
-                if e8.unknown_tagged_fields:
-                    r.append(pack_iqqo(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key) + write_tags(e8.unknown_tagged_fields))
-                else:
-                    r.append(pack_iqqox(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
+            if len(l7) > 8 and not any([e.unknown_tagged_fields for e in l7]):
+                f8 = [v for e in l7 for v in (e.partition_index, e.partition_size, e.offset_lag, e.is_future_key)]
+                r.append(pack_each_iqqox[len(l7)](*f8))
+            else:
+                for e9 in l7:
+                    if e9.unknown_tagged_fields:
+                        r.append(pack_iqqo(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key) + write_tags(e9.unknown_tagged_fields))
+                    else:
+                        r.append(pack_iqqox(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
@@ -647,11 +716,15 @@ def _write_v3(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e8 in l7:
-                if e8.unknown_tagged_fields:
-                    r.append(pack_iqqo(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key) + write_tags(e8.unknown_tagged_fields))
-                else:
-                    r.append(pack_iqqox(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
+            if len(l7) > 8 and not any([e.unknown_tagged_fields for e in l7]):
+                f8 = [v for e in l7 for v in (e.partition_index, e.partition_size, e.offset_lag, e.is_future_key)]
+                r.append(pack_each_iqqox[len(l7)](*f8))
+            else:
+                for e9 in l7:
+                    if e9.unknown_tagged_fields:
+                        r.append(pack_iqqo(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key) + write_tags(e9.unknown_tagged_fields))
+                    else:
+                        r.append(pack_iqqox(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
@@ -703,11 +776,15 @@ def _write_v4(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e8 in l7:
-                if e8.unknown_tagged_fields:
-                    r.append(pack_iqqo(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key) + write_tags(e8.unknown_tagged_fields))
-                else:
-                    r.append(pack_iqqox(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
+            if len(l7) > 8 and not any([e.unknown_tagged_fields for e in l7]):
+                f8 = [v for e in l7 for v in (e.partition_index, e.partition_size, e.offset_lag, e.is_future_key)]
+                r.append(pack_each_iqqox[len(l7)](*f8))
+            else:
+                for e9 in l7:
+                    if e9.unknown_tagged_fields:
+                        r.append(pack_iqqo(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key) + write_tags(e9.unknown_tagged_fields))
+                    else:
+                        r.append(pack_iqqox(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
@@ -759,11 +836,15 @@ def _write_v5(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e8 in l7:
-                if e8.unknown_tagged_fields:
-                    r.append(pack_iqqo(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key) + write_tags(e8.unknown_tagged_fields))
-                else:
-                    r.append(pack_iqqox(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
+            if len(l7) > 8 and not any([e.unknown_tagged_fields for e in l7]):
+                f8 = [v for e in l7 for v in (e.partition_index, e.partition_size, e.offset_lag, e.is_future_key)]
+                r.append(pack_each_iqqox[len(l7)](*f8))
+            else:
+                for e9 in l7:
+                    if e9.unknown_tagged_fields:
+                        r.append(pack_iqqo(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key) + write_tags(e9.unknown_tagged_fields))
+                    else:
+                        r.append(pack_iqqox(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:

@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     nullable_compact_string,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -24,6 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_qiiqiqB = packed("qiiqiqB").iter_unpack
+pack_each_qiiqiqx = pack_each("qiiqiqx")
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
@@ -170,11 +173,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _TopicResponse()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -185,13 +187,14 @@ def _read_v0(d, o):
         for _ in range(n):
             e4 = _PartitionResponse()
             e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
-            o += 7
+            o += 6
             if 0 < n < 128:
-                e4.error_message = d[o:(o := o + n - 1)].decode()
+                e4.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.error_message = None
+                o += 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             n = d[o]
             o += 1
             if 0 < n < 128:
@@ -199,15 +202,31 @@ def _read_v0(d, o):
             else:
                 n, o = compact_count(d, o, n, 37, "ActiveProducers")
             e4.active_producers = l5 = []
-            for _ in range(n):
-                e6 = _ProducerState()
-                e6.producer_id, e6.producer_epoch, e6.last_sequence, e6.last_timestamp, e6.coordinator_epoch, e6.current_txn_start_offset, t = unpack_qiiqiqB(d, o)
-                o += 37
+            p6 = o + 37 * n
+            for v8, v9, v10, v11, v12, v13, t in iterate_qiiqiqB(d[o:p6]):
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    o += 37 * len(l5)
+                    for _ in range(n - len(l5)):
+                        e14 = _ProducerState()
+                        e14.producer_id, e14.producer_epoch, e14.last_sequence, e14.last_timestamp, e14.coordinator_epoch, e14.current_txn_start_offset, t = unpack_qiiqiqB(d, o)
+                        o += 37
+                        if t:
+                            e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e14.unknown_tagged_fields = ()
+                        l5.append(e14)
+                    break
+                e7 = _ProducerState()
+                e7.producer_id = v8
+                e7.producer_epoch = v9
+                e7.last_sequence = v10
+                e7.last_timestamp = v11
+                e7.coordinator_epoch = v12
+                e7.current_txn_start_offset = v13
+                e7.unknown_tagged_fields = ()
+                l5.append(e7)
+            else:
+                o = p6
             t = d[o]
             o += 1
             if t:
@@ -272,11 +291,15 @@ def _write_v0(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e8 in l7:
-                if e8.unknown_tagged_fields:
-                    r.append(pack_qiiqiq(e8.producer_id, e8.producer_epoch, e8.last_sequence, e8.last_timestamp, e8.coordinator_epoch, e8.current_txn_start_offset) + write_tags(e8.unknown_tagged_fields))
-                else:
-                    r.append(pack_qiiqiqx(e8.producer_id, e8.producer_epoch, e8.last_sequence, e8.last_timestamp, e8.coordinator_epoch, e8.current_txn_start_offset))
+            if len(l7) > 8 and not any([e.unknown_tagged_fields for e in l7]):
+                f8 = [v for e in l7 for v in (e.producer_id, e.producer_epoch, e.last_sequence, e.last_timestamp, e.coordinator_epoch, e.current_txn_start_offset)]
+                r.append(pack_each_qiiqiqx[len(l7)](*f8))
+            else:
+                for e9 in l7:
+                    if e9.unknown_tagged_fields:
+                        r.append(pack_qiiqiq(e9.producer_id, e9.producer_epoch, e9.last_sequence, e9.last_timestamp, e9.coordinator_epoch, e9.current_txn_start_offset) + write_tags(e9.unknown_tagged_fields))
+                    else:
+                        r.append(pack_qiiqiqx(e9.producer_id, e9.producer_epoch, e9.last_sequence, e9.last_timestamp, e9.coordinator_epoch, e9.current_txn_start_offset))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     compact_count,
     compact_string,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -23,6 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iB = packed("iB").iter_unpack
+pack_each_ix = pack_each("ix")
 pack_i = packed("i").pack
 pack_ix = packed("ix").pack
 unpack_iB = packed("iB").unpack_from
@@ -127,11 +130,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _TopicData()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic_name = d[o:(o := o + n - 1)].decode()
+            e2.topic_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic_name, o = compact_string(d, o, n, "TopicName")
+            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -139,15 +141,26 @@ def _read_v0(d, o):
         else:
             n, o = compact_count(d, o, n, 5, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition_index, t = unpack_iB(d, o)
-            o += 5
+        p4 = o + 5 * n
+        for v6, t in iterate_iB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 5 * len(l3)
+                for _ in range(n - len(l3)):
+                    e7 = _PartitionData()
+                    e7.partition_index, t = unpack_iB(d, o)
+                    o += 5
+                    if t:
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e7.unknown_tagged_fields = ()
+                    l3.append(e7)
+                break
+            e5 = _PartitionData()
+            e5.partition_index = v6
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -186,11 +199,15 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_i(e5.partition_index) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_ix(e5.partition_index))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [e.partition_index for e in l4]
+            r.append(pack_each_ix[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_i(e6.partition_index) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_ix(e6.partition_index))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

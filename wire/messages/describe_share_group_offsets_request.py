@@ -130,11 +130,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _DescribeShareGroupOffsetsRequestGroup()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
         o += 1
         if n < 128:
@@ -148,19 +147,21 @@ def _read_v0(d, o):
             for _ in range(n):
                 e4 = _DescribeShareGroupOffsetsRequestTopic()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e4.topic_name = d[o:(o := o + n - 1)].decode()
+                    e4.topic_name = d[o + 1:(o := o + n)].decode()
                 else:
-                    e4.topic_name, o = compact_string(d, o, n, "TopicName")
+                    e4.topic_name, o = compact_string(d, o + 1, n, "TopicName")
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e4.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
-                e4.partitions = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e4.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:

@@ -180,11 +180,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _DescribeShareGroupOffsetsResponseGroup()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -195,11 +194,10 @@ def _read_v0(d, o):
         for _ in range(n):
             e4 = _DescribeShareGroupOffsetsResponseTopic()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.topic_name = d[o:(o := o + n - 1)].decode()
+                e4.topic_name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.topic_name, o = compact_string(d, o, n, "TopicName")
+                e4.topic_name, o = compact_string(d, o + 1, n, "TopicName")
             e4.topic_id, n = unpack_UB(d, o)
             o += 17
             if 0 < n < 128:
@@ -211,13 +209,14 @@ def _read_v0(d, o):
                 e6 = _DescribeShareGroupOffsetsResponsePartition()
                 e6.lag = -1
                 e6.partition_index, e6.start_offset, e6.leader_epoch, e6.error_code, n = unpack_iqihB(d, o)
-                o += 19
+                o += 18
                 if 0 < n < 128:
-                    e6.error_message = d[o:(o := o + n - 1)].decode()
+                    e6.error_message = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     e6.error_message = None
+                    o += 1
                 else:
-                    e6.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+                    e6.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
                 t = d[o]
                 o += 1
                 if t:
@@ -233,13 +232,14 @@ def _read_v0(d, o):
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.error_message = None
+            o += 1
         else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
         t = d[o]
         o += 1
         if t:
@@ -268,11 +268,10 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _DescribeShareGroupOffsetsResponseGroup()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -283,11 +282,10 @@ def _read_v1(d, o):
         for _ in range(n):
             e4 = _DescribeShareGroupOffsetsResponseTopic()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.topic_name = d[o:(o := o + n - 1)].decode()
+                e4.topic_name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.topic_name, o = compact_string(d, o, n, "TopicName")
+                e4.topic_name, o = compact_string(d, o + 1, n, "TopicName")
             e4.topic_id, n = unpack_UB(d, o)
             o += 17
             if 0 < n < 128:
@@ -298,13 +296,14 @@ def _read_v1(d, o):
             for _ in range(n):
                 e6 = _DescribeShareGroupOffsetsResponsePartition()
                 e6.partition_index, e6.start_offset, e6.leader_epoch, e6.lag, e6.error_code, n = unpack_iqiqhB(d, o)
-                o += 27
+                o += 26
                 if 0 < n < 128:
-                    e6.error_message = d[o:(o := o + n - 1)].decode()
+                    e6.error_message = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     e6.error_message = None
+                    o += 1
                 else:
-                    e6.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+                    e6.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
                 t = d[o]
                 o += 1
                 if t:
@@ -320,13 +319,14 @@ def _read_v1(d, o):
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.error_message = None
+            o += 1
         else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
         t = d[o]
         o += 1
         if t:

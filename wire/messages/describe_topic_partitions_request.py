@@ -134,11 +134,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _TopicRequest()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         t = d[o]
         o += 1
         if t:
@@ -153,11 +152,10 @@ def _read_v0(d, o):
     else:
         m.cursor = e3 = _Cursor()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e3.topic_name = d[o:(o := o + n - 1)].decode()
+            e3.topic_name = d[o + 1:(o := o + n)].decode()
         else:
-            e3.topic_name, o = compact_string(d, o, n, "TopicName")
+            e3.topic_name, o = compact_string(d, o + 1, n, "TopicName")
         e3.partition_index, t = unpack_iB(d, o)
         o += 5
         if t:

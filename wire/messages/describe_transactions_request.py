@@ -84,11 +84,10 @@ def _read_v0(d, o):
     m.transactional_ids = l1 = []
     for _ in range(n):
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            v2 = d[o:(o := o + n - 1)].decode()
+            v2 = d[o + 1:(o := o + n)].decode()
         else:
-            v2, o = compact_string(d, o, n, "TransactionalIds")
+            v2, o = compact_string(d, o + 1, n, "TransactionalIds")
         l1.append(v2)
     t = d[o]
     o += 1

@@ -154,17 +154,16 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _TransactionState()
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.transactional_id = d[o:(o := o + n - 1)].decode()
+            e2.transactional_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.transactional_id, o = compact_string(d, o, n, "TransactionalId")
+            e2.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.transaction_state = d[o:(o := o + n - 1)].decode()
+            e2.transaction_state = d[o + 1:(o := o + n)].decode()
         else:
-            e2.transaction_state, o = compact_string(d, o, n, "TransactionState")
+            e2.transaction_state, o = compact_string(d, o + 1, n, "TransactionState")
         e2.transaction_timeout_ms, e2.transaction_start_time_ms, e2.producer_id, e2.producer_epoch, n = unpack_iqqhB(d, o)
         o += 23
         if 0 < n < 128:
@@ -175,19 +174,21 @@ def _read_v0(d, o):
         for _ in range(n):
             e4 = _TopicData()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.topic = d[o:(o := o + n - 1)].decode()
+                e4.topic = d[o + 1:(o := o + n)].decode()
             else:
-                e4.topic, o = compact_string(d, o, n, "Topic")
+                e4.topic, o = compact_string(d, o + 1, n, "Topic")
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-            e4.partitions = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e4.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:

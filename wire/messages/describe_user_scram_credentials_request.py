@@ -106,11 +106,10 @@ def _read_v0(d, o):
         for _ in range(n):
             e2 = _UserName()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e2.name = d[o:(o := o + n - 1)].decode()
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e2.name, o = compact_string(d, o, n, "Name")
+                e2.name, o = compact_string(d, o + 1, n, "Name")
             t = d[o]
             o += 1
             if t:

@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     nullable_compact_string,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -24,8 +25,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_biB = packed("biB").iter_unpack
 pack_bi = packed("bi").pack
 pack_bix = packed("bix").pack
+pack_each_bix = pack_each("bix")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_ih = packed("ih").pack
@@ -137,13 +140,14 @@ _DescribeUserScramCredentialsResponse = decoded(DescribeUserScramCredentialsResp
 def _read_v0(d, o):
     m = _DescribeUserScramCredentialsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -154,19 +158,19 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _DescribeUserScramCredentialsResult()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.user = d[o:(o := o + n - 1)].decode()
+            e2.user = d[o + 1:(o := o + n)].decode()
         else:
-            e2.user, o = compact_string(d, o, n, "User")
+            e2.user, o = compact_string(d, o + 1, n, "User")
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.error_message = None
+            o += 1
         else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -174,15 +178,27 @@ def _read_v0(d, o):
         else:
             n, o = compact_count(d, o, n, 6, "CredentialInfos")
         e2.credential_infos = l3 = []
-        for _ in range(n):
-            e4 = _CredentialInfo()
-            e4.mechanism, e4.iterations, t = unpack_biB(d, o)
-            o += 6
+        p4 = o + 6 * n
+        for v6, v7, t in iterate_biB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 6 * len(l3)
+                for _ in range(n - len(l3)):
+                    e8 = _CredentialInfo()
+                    e8.mechanism, e8.iterations, t = unpack_biB(d, o)
+                    o += 6
+                    if t:
+                        e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e8.unknown_tagged_fields = ()
+                    l3.append(e8)
+                break
+            e5 = _CredentialInfo()
+            e5.mechanism = v6
+            e5.iterations = v7
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -245,11 +261,15 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e7 in l6:
-            if e7.unknown_tagged_fields:
-                r.append(pack_bi(e7.mechanism, e7.iterations) + write_tags(e7.unknown_tagged_fields))
-            else:
-                r.append(pack_bix(e7.mechanism, e7.iterations))
+        if len(l6) > 8 and not any([e.unknown_tagged_fields for e in l6]):
+            f7 = [v for e in l6 for v in (e.mechanism, e.iterations)]
+            r.append(pack_each_bix[len(l6)](*f7))
+        else:
+            for e8 in l6:
+                if e8.unknown_tagged_fields:
+                    r.append(pack_bi(e8.mechanism, e8.iterations) + write_tags(e8.unknown_tagged_fields))
+                else:
+                    r.append(pack_bix(e8.mechanism, e8.iterations))
         if e3.unknown_tagged_fields:
             r.append(write_tags(e3.unknown_tagged_fields))
         else:

@@ -143,7 +143,7 @@ def _read_v0(d, o):
             if n < 0:
                 raise null_field("Partitions")
             else:
-                e2.partitions = list(unpack_all_i[n](d, o))
+                e2.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -178,7 +178,7 @@ def _read_v1(d, o):
             if n < 0:
                 raise null_field("Partitions")
             else:
-                e2.partitions = list(unpack_all_i[n](d, o))
+                e2.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -203,19 +203,21 @@ def _read_v2(d, o):
         for _ in range(n):
             e2 = _TopicPartitions()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e2.topic = d[o:(o := o + n - 1)].decode()
+                e2.topic = d[o + 1:(o := o + n)].decode()
             else:
-                e2.topic, o = compact_string(d, o, n, "Topic")
+                e2.topic, o = compact_string(d, o + 1, n, "Topic")
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e2.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e2.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-            e2.partitions = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e2.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:

@@ -235,11 +235,10 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _ReplicaElectionResult()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic = d[o:(o := o + n - 1)].decode()
+            e2.topic = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic, o = compact_string(d, o, n, "Topic")
+            e2.topic, o = compact_string(d, o + 1, n, "Topic")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -250,13 +249,14 @@ def _read_v2(d, o):
         for _ in range(n):
             e4 = _PartitionResult()
             e4.partition_id, e4.error_code, n = unpack_ihB(d, o)
-            o += 7
+            o += 6
             if 0 < n < 128:
-                e4.error_message = d[o:(o := o + n - 1)].decode()
+                e4.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.error_message = None
+                o += 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             t = d[o]
             o += 1
             if t:

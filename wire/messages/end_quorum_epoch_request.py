@@ -30,6 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iUB = packed("iUB").iter_unpack
 pack_H = packed("H").pack
 pack_Hx = packed("Hx").pack
 pack_all_i = PACKERS["i"]
@@ -233,7 +234,7 @@ def _read_v0(d, o):
                     if n < 0:
                         raise null_field("PreferredSuccessors")
                     else:
-                        e4.preferred_successors = list(unpack_all_i[n](d, o))
+                        e4.preferred_successors = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     e4.unknown_tagged_fields = ()
                     l3.append(e4)
@@ -246,13 +247,13 @@ def _read_v0(d, o):
 def _read_v1(d, o):
     m = _EndQuorumEpochRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.cluster_id = None
+        o += 1
     else:
-        m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -263,11 +264,10 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _TopicData()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic_name = d[o:(o := o + n - 1)].decode()
+            e2.topic_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic_name, o = compact_string(d, o, n, "TopicName")
+            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -285,15 +285,27 @@ def _read_v1(d, o):
             else:
                 n, o = compact_count(d, o, n, 21, "PreferredCandidates")
             e4.preferred_candidates = l5 = []
-            for _ in range(n):
-                e6 = _ReplicaInfo()
-                e6.candidate_id, e6.candidate_directory_id, t = unpack_iUB(d, o)
-                o += 21
+            p6 = o + 21 * n
+            for v8, v9, t in iterate_iUB(d[o:p6]):
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    o += 21 * len(l5)
+                    for _ in range(n - len(l5)):
+                        e10 = _ReplicaInfo()
+                        e10.candidate_id, e10.candidate_directory_id, t = unpack_iUB(d, o)
+                        o += 21
+                        if t:
+                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e10.unknown_tagged_fields = ()
+                        l5.append(e10)
+                    break
+                e7 = _ReplicaInfo()
+                e7.candidate_id = v8
+                e7.candidate_directory_id = v9
+                e7.unknown_tagged_fields = ()
+                l5.append(e7)
+            else:
+                o = p6
             t = d[o]
             o += 1
             if t:
@@ -314,28 +326,26 @@ def _read_v1(d, o):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 5, "LeaderEndpoints")
-    m.leader_endpoints = l7 = []
+    m.leader_endpoints = l11 = []
     for _ in range(n):
-        e8 = _LeaderEndpoint()
+        e12 = _LeaderEndpoint()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e8.name = d[o:(o := o + n - 1)].decode()
+            e12.name = d[o + 1:(o := o + n)].decode()
         else:
-            e8.name, o = compact_string(d, o, n, "Name")
+            e12.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e8.host = d[o:(o := o + n - 1)].decode()
+            e12.host = d[o + 1:(o := o + n)].decode()
         else:
-            e8.host, o = compact_string(d, o, n, "Host")
-        e8.port, t = unpack_HB(d, o)
+            e12.host, o = compact_string(d, o + 1, n, "Host")
+        e12.port, t = unpack_HB(d, o)
         o += 3
         if t:
-            e8.unknown_tagged_fields, o = read_tags(d, o, t)
+            e12.unknown_tagged_fields, o = read_tags(d, o, t)
         else:
-            e8.unknown_tagged_fields = ()
-        l7.append(e8)
+            e12.unknown_tagged_fields = ()
+        l11.append(e12)
     t = d[o]
     o += 1
     if t:

@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     inexpressible,
     merge_tags,
     null_field,
+    pack_each,
     packed,
     read_tags,
     tag_count,
@@ -31,8 +32,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_ihii = packed("ihii").iter_unpack
+iterate_ihiiB = packed("ihiiB").iter_unpack
 pack_H = packed("H").pack
 pack_Hx = packed("Hx").pack
+pack_each_ihii = pack_each("ihii")
+pack_each_ihiix = pack_each("ihiix")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_hi = packed("hi").pack
@@ -46,7 +51,6 @@ unpack_hB = packed("hB").unpack_from
 unpack_hi = packed("hi").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
-unpack_ihii = packed("ihii").unpack_from
 unpack_ihiiB = packed("ihiiB").unpack_from
 
 
@@ -196,12 +200,17 @@ def _read_v0(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.unknown_tagged_fields = ()
-                    e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch = unpack_ihii(d, o)
-                    o += 14
-                    l3.append(e4)
+                p4 = o + 14 * n
+                for v6, v7, v8, v9 in iterate_ihii(d[o:p4]):
+                    e5 = _PartitionData()
+                    e5.partition_index = v6
+                    e5.error_code = v7
+                    e5.leader_id = v8
+                    e5.leader_epoch = v9
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -220,11 +229,10 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _TopicData()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic_name = d[o:(o := o + n - 1)].decode()
+            e2.topic_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic_name, o = compact_string(d, o, n, "TopicName")
+            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -232,15 +240,29 @@ def _read_v1(d, o):
         else:
             n, o = compact_count(d, o, n, 15, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch, t = unpack_ihiiB(d, o)
-            o += 15
+        p4 = o + 15 * n
+        for v6, v7, v8, v9, t in iterate_ihiiB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 15 * len(l3)
+                for _ in range(n - len(l3)):
+                    e10 = _PartitionData()
+                    e10.partition_index, e10.error_code, e10.leader_id, e10.leader_epoch, t = unpack_ihiiB(d, o)
+                    o += 15
+                    if t:
+                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e10.unknown_tagged_fields = ()
+                    l3.append(e10)
+                break
+            e5 = _PartitionData()
+            e5.partition_index = v6
+            e5.error_code = v7
+            e5.leader_id = v8
+            e5.leader_epoch = v9
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -253,42 +275,42 @@ def _read_v1(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u5 = []
+        u11 = []
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t6, n, o = tag_header(d, o)
-            p7 = o + n
-            if t6 == 0:
+            t12, n, o = tag_header(d, o)
+            p13 = o + n
+            if t12 == 0:
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 8, "NodeEndpoints")
-                m.node_endpoints = l8 = []
+                m.node_endpoints = l14 = []
                 for _ in range(n):
-                    e9 = _NodeEndpoint()
-                    e9.node_id, n = unpack_iB(d, o)
-                    o += 5
+                    e15 = _NodeEndpoint()
+                    e15.node_id, n = unpack_iB(d, o)
+                    o += 4
                     if 0 < n < 128:
-                        e9.host = d[o:(o := o + n - 1)].decode()
+                        e15.host = d[o + 1:(o := o + n)].decode()
                     else:
-                        e9.host, o = compact_string(d, o, n, "Host")
-                    e9.port, t = unpack_HB(d, o)
+                        e15.host, o = compact_string(d, o + 1, n, "Host")
+                    e15.port, t = unpack_HB(d, o)
                     o += 3
                     if t:
-                        e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e15.unknown_tagged_fields, o = read_tags(d, o, t)
                     else:
-                        e9.unknown_tagged_fields = ()
-                    l8.append(e9)
-                if o != p7:
+                        e15.unknown_tagged_fields = ()
+                    l14.append(e15)
+                if o != p13:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:
-                u5.append((t6, d[o:p7]))
-                o = p7
-        if u5:
-            m.unknown_tagged_fields = u5
+                u11.append((t12, d[o:p13]))
+                o = p13
+        if u11:
+            m.unknown_tagged_fields = u11
     return m, o
 
 
@@ -307,8 +329,12 @@ def _write_v0(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            r.append(pack_ihii(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch))
+        if len(l4) > 8:
+            f5 = [v for e in l4 for v in (e.partition_index, e.error_code, e.leader_id, e.leader_epoch)]
+            r.append(pack_each_ihii[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                r.append(pack_ihii(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch))
     return b"".join(r)
 
 
@@ -334,42 +360,49 @@ def _write_v1(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_ihii(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_ihiix(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [v for e in l4 for v in (e.partition_index, e.error_code, e.leader_id, e.leader_epoch)]
+            r.append(pack_each_ihiix[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_ihii(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_ihiix(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    a6 = len(r)
-    r.append(b"\0")
-    if m.node_endpoints:
-        r7 = []
-        l8 = m.node_endpoints
-        n = len(l8) + 1
-        if n < 128:
-            r7.append(UVARINTS[n])
-        else:
-            r7.append(write_uvarint(n))
-        for e9 in l8:
-            b10 = e9.host.encode()
-            n = len(b10) + 1
+    if m.node_endpoints or m.unknown_tagged_fields:
+        a7 = len(r)
+        r.append(b"\0")
+        if m.node_endpoints:
+            r8 = []
+            l9 = m.node_endpoints
+            n = len(l9) + 1
             if n < 128:
-                r7.append(pack_iB(e9.node_id, n))
+                r8.append(UVARINTS[n])
             else:
-                r7.append(pack_i(e9.node_id) + write_string_length(n, "Host"))
-            r7.append(b10)
-            if e9.unknown_tagged_fields:
-                r7.append(pack_H(e9.port) + write_tags(e9.unknown_tagged_fields))
-            else:
-                r7.append(pack_Hx(e9.port))
-        r.append(write_tag(0, r7))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a6, m.unknown_tagged_fields)
-    elif len(r) - a6 > 1:
-        r[a6] = write_uvarint(len(r) - a6 - 1)
+                r8.append(write_uvarint(n))
+            for e10 in l9:
+                b11 = e10.host.encode()
+                n = len(b11) + 1
+                if n < 128:
+                    r8.append(pack_iB(e10.node_id, n))
+                else:
+                    r8.append(pack_i(e10.node_id) + write_string_length(n, "Host"))
+                r8.append(b11)
+                if e10.unknown_tagged_fields:
+                    r8.append(pack_H(e10.port) + write_tags(e10.unknown_tagged_fields))
+                else:
+                    r8.append(pack_Hx(e10.port))
+            r.append(write_tag(0, r8))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a7, m.unknown_tagged_fields)
+        else:
+            r[a7] = write_uvarint(len(r) - a7 - 1)
+    else:
+        r.append(b"\0")
     return b"".join(r)
 
 

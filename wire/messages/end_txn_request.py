@@ -101,11 +101,10 @@ def _read_v0(d, o):
 def _read_v3(d, o):
     m = _EndTxnRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.transactional_id = d[o:(o := o + n - 1)].decode()
+        m.transactional_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.transactional_id, o = compact_string(d, o, n, "TransactionalId")
+        m.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
     m.producer_id, m.producer_epoch, m.committed, t = unpack_qhoB(d, o)
     o += 12
     if t:

@@ -116,26 +116,22 @@ def _read_v5(d, o):
 
 
 def _write_v0(m):
-    r = []
-    r.append(pack_ih(m.throttle_time_ms, m.error_code))
-    return b"".join(r)
+    return pack_ih(m.throttle_time_ms, m.error_code)
 
 
 def _write_v3(m):
+    if not (m.unknown_tagged_fields):
+        return pack_ihx(m.throttle_time_ms, m.error_code)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ihx(m.throttle_time_ms, m.error_code))
+    r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 
 def _write_v5(m):
+    if not (m.unknown_tagged_fields):
+        return pack_ihqhx(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_ihqh(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ihqhx(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch))
+    r.append(pack_ihqh(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

@@ -78,25 +78,23 @@ _EnvelopeRequest = decoded(EnvelopeRequest)
 def _read_v0(d, o):
     m = _EnvelopeRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.request_data = d[o:(o := o + n - 1)]
+        m.request_data = d[o + 1:(o := o + n)]
     else:
-        m.request_data, o = compact_bytes(d, o, n, "RequestData")
+        m.request_data, o = compact_bytes(d, o + 1, n, "RequestData")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.request_principal = d[o:(o := o + n - 1)]
+        m.request_principal = d[o + 1:(o := o + n)]
     elif n == 0:
         m.request_principal = None
+        o += 1
     else:
-        m.request_principal, o = nullable_compact_bytes(d, o, n, "RequestPrincipal")
+        m.request_principal, o = nullable_compact_bytes(d, o + 1, n, "RequestPrincipal")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.client_host_address = d[o:(o := o + n - 1)]
+        m.client_host_address = d[o + 1:(o := o + n)]
     else:
-        m.client_host_address, o = compact_bytes(d, o, n, "ClientHostAddress")
+        m.client_host_address, o = compact_bytes(d, o + 1, n, "ClientHostAddress")
     t = d[o]
     o += 1
     if t:

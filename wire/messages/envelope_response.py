@@ -79,13 +79,13 @@ _EnvelopeResponse = decoded(EnvelopeResponse)
 def _read_v0(d, o):
     m = _EnvelopeResponse()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.response_data = d[o:(o := o + n - 1)]
+        m.response_data = d[o + 1:(o := o + n)]
     elif n == 0:
         m.response_data = None
+        o += 1
     else:
-        m.response_data, o = nullable_compact_bytes(d, o, n, "ResponseData")
+        m.response_data, o = nullable_compact_bytes(d, o + 1, n, "ResponseData")
     m.error_code, t = unpack_hB(d, o)
     o += 3
     if t:

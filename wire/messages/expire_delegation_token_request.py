@@ -97,11 +97,10 @@ def _read_v1(d, o):
 def _read_v2(d, o):
     m = _ExpireDelegationTokenRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.hmac = d[o:(o := o + n - 1)]
+        m.hmac = d[o + 1:(o := o + n)]
     else:
-        m.hmac, o = compact_bytes(d, o, n, "Hmac")
+        m.hmac, o = compact_bytes(d, o + 1, n, "Hmac")
     m.expiry_time_period_ms, t = unpack_qB(d, o)
     o += 9
     if t:

@@ -415,7 +415,7 @@ def _read_v7(d, o):
             if n < 0:
                 raise null_field("Partitions")
             else:
-                e7.partitions = list(unpack_all_i[n](d, o))
+                e7.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             e7.unknown_tagged_fields = ()
             l6.append(e7)
@@ -491,7 +491,7 @@ def _read_v9(d, o):
             if n < 0:
                 raise null_field("Partitions")
             else:
-                e7.partitions = list(unpack_all_i[n](d, o))
+                e7.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             e7.unknown_tagged_fields = ()
             l6.append(e7)
@@ -566,7 +566,7 @@ def _read_v11(d, o):
             if n < 0:
                 raise null_field("Partitions")
             else:
-                e7.partitions = list(unpack_all_i[n](d, o))
+                e7.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             e7.unknown_tagged_fields = ()
             l6.append(e7)
@@ -597,11 +597,10 @@ def _read_v12(d, o):
         e3 = _FetchTopic()
         e3.topic_id = ZERO_UUID
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e3.topic = d[o:(o := o + n - 1)].decode()
+            e3.topic = d[o + 1:(o := o + n)].decode()
         else:
-            e3.topic, o = compact_string(d, o, n, "Topic")
+            e3.topic, o = compact_string(d, o + 1, n, "Topic")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -651,19 +650,21 @@ def _read_v12(d, o):
         e10 = _ForgottenTopic()
         e10.topic_id = ZERO_UUID
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e10.topic = d[o:(o := o + n - 1)].decode()
+            e10.topic = d[o + 1:(o := o + n)].decode()
         else:
-            e10.topic, o = compact_string(d, o, n, "Topic")
+            e10.topic, o = compact_string(d, o + 1, n, "Topic")
         n = d[o]
         o += 1
-        if 0 < n < 128:
-            n -= 1
+        if 1 < n < 128:
+            e10.partitions = [*unpack_all_i[n - 1](d, o)]
+            o += 4 * n - 4
+        elif n == 1:
+            e10.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-        e10.partitions = list(unpack_all_i[n](d, o))
-        o += 4 * n
+            e10.partitions = [*unpack_all_i[n](d, o)]
+            o += 4 * n
         t = d[o]
         o += 1
         if t:
@@ -672,11 +673,10 @@ def _read_v12(d, o):
             e10.unknown_tagged_fields = ()
         l9.append(e10)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack_id = d[o:(o := o + n - 1)].decode()
+        m.rack_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.rack_id, o = compact_string(d, o, n, "RackId")
+        m.rack_id, o = compact_string(d, o + 1, n, "RackId")
     m.cluster_id = None
     t = d[o]
     o += 1
@@ -690,13 +690,13 @@ def _read_v12(d, o):
             p13 = o + n
             if t12 == 0:
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    m.cluster_id = d[o:(o := o + n - 1)].decode()
+                    m.cluster_id = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     m.cluster_id = None
+                    o += 1
                 else:
-                    m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+                    m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
                 if o != p13:
                     raise wrong_tag_size("ClusterId", o)
             elif t12 == 1:
@@ -775,12 +775,15 @@ def _read_v13(d, o):
         e10.topic = ""
         e10.topic_id, n = unpack_UB(d, o)
         o += 17
-        if 0 < n < 128:
-            n -= 1
+        if 1 < n < 128:
+            e10.partitions = [*unpack_all_i[n - 1](d, o)]
+            o += 4 * n - 4
+        elif n == 1:
+            e10.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-        e10.partitions = list(unpack_all_i[n](d, o))
-        o += 4 * n
+            e10.partitions = [*unpack_all_i[n](d, o)]
+            o += 4 * n
         t = d[o]
         o += 1
         if t:
@@ -789,11 +792,10 @@ def _read_v13(d, o):
             e10.unknown_tagged_fields = ()
         l9.append(e10)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack_id = d[o:(o := o + n - 1)].decode()
+        m.rack_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.rack_id, o = compact_string(d, o, n, "RackId")
+        m.rack_id, o = compact_string(d, o + 1, n, "RackId")
     m.cluster_id = None
     t = d[o]
     o += 1
@@ -807,13 +809,13 @@ def _read_v13(d, o):
             p13 = o + n
             if t12 == 0:
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    m.cluster_id = d[o:(o := o + n - 1)].decode()
+                    m.cluster_id = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     m.cluster_id = None
+                    o += 1
                 else:
-                    m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+                    m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
                 if o != p13:
                     raise wrong_tag_size("ClusterId", o)
             elif t12 == 1:
@@ -889,12 +891,15 @@ def _read_v15(d, o):
         e9.topic = ""
         e9.topic_id, n = unpack_UB(d, o)
         o += 17
-        if 0 < n < 128:
-            n -= 1
+        if 1 < n < 128:
+            e9.partitions = [*unpack_all_i[n - 1](d, o)]
+            o += 4 * n - 4
+        elif n == 1:
+            e9.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-        e9.partitions = list(unpack_all_i[n](d, o))
-        o += 4 * n
+            e9.partitions = [*unpack_all_i[n](d, o)]
+            o += 4 * n
         t = d[o]
         o += 1
         if t:
@@ -903,11 +908,10 @@ def _read_v15(d, o):
             e9.unknown_tagged_fields = ()
         l8.append(e9)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack_id = d[o:(o := o + n - 1)].decode()
+        m.rack_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.rack_id, o = compact_string(d, o, n, "RackId")
+        m.rack_id, o = compact_string(d, o + 1, n, "RackId")
     m.cluster_id = None
     m.replica_state = e10 = _ReplicaState()
     e10.replica_id = -1
@@ -925,13 +929,13 @@ def _read_v15(d, o):
             p13 = o + n
             if t12 == 0:
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    m.cluster_id = d[o:(o := o + n - 1)].decode()
+                    m.cluster_id = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     m.cluster_id = None
+                    o += 1
                 else:
-                    m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+                    m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
                 if o != p13:
                     raise wrong_tag_size("ClusterId", o)
             elif t12 == 1:
@@ -1018,12 +1022,15 @@ def _read_v17(d, o):
         e9.topic = ""
         e9.topic_id, n = unpack_UB(d, o)
         o += 17
-        if 0 < n < 128:
-            n -= 1
+        if 1 < n < 128:
+            e9.partitions = [*unpack_all_i[n - 1](d, o)]
+            o += 4 * n - 4
+        elif n == 1:
+            e9.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-        e9.partitions = list(unpack_all_i[n](d, o))
-        o += 4 * n
+            e9.partitions = [*unpack_all_i[n](d, o)]
+            o += 4 * n
         t = d[o]
         o += 1
         if t:
@@ -1032,11 +1039,10 @@ def _read_v17(d, o):
             e9.unknown_tagged_fields = ()
         l8.append(e9)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack_id = d[o:(o := o + n - 1)].decode()
+        m.rack_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.rack_id, o = compact_string(d, o, n, "RackId")
+        m.rack_id, o = compact_string(d, o + 1, n, "RackId")
     m.cluster_id = None
     m.replica_state = e10 = _ReplicaState()
     e10.replica_id = -1
@@ -1054,13 +1060,13 @@ def _read_v17(d, o):
             p13 = o + n
             if t12 == 0:
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    m.cluster_id = d[o:(o := o + n - 1)].decode()
+                    m.cluster_id = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     m.cluster_id = None
+                    o += 1
                 else:
-                    m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+                    m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
                 if o != p13:
                     raise wrong_tag_size("ClusterId", o)
             elif t12 == 1:
@@ -1150,12 +1156,15 @@ def _read_v18(d, o):
         e9.topic = ""
         e9.topic_id, n = unpack_UB(d, o)
         o += 17
-        if 0 < n < 128:
-            n -= 1
+        if 1 < n < 128:
+            e9.partitions = [*unpack_all_i[n - 1](d, o)]
+            o += 4 * n - 4
+        elif n == 1:
+            e9.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-        e9.partitions = list(unpack_all_i[n](d, o))
-        o += 4 * n
+            e9.partitions = [*unpack_all_i[n](d, o)]
+            o += 4 * n
         t = d[o]
         o += 1
         if t:
@@ -1164,11 +1173,10 @@ def _read_v18(d, o):
             e9.unknown_tagged_fields = ()
         l8.append(e9)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack_id = d[o:(o := o + n - 1)].decode()
+        m.rack_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.rack_id, o = compact_string(d, o, n, "RackId")
+        m.rack_id, o = compact_string(d, o + 1, n, "RackId")
     m.cluster_id = None
     m.replica_state = e10 = _ReplicaState()
     e10.replica_id = -1
@@ -1186,13 +1194,13 @@ def _read_v18(d, o):
             p13 = o + n
             if t12 == 0:
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    m.cluster_id = d[o:(o := o + n - 1)].decode()
+                    m.cluster_id = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     m.cluster_id = None
+                    o += 1
                 else:
-                    m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+                    m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
                 if o != p13:
                     raise wrong_tag_size("ClusterId", o)
             elif t12 == 1:
@@ -1432,27 +1440,30 @@ def _write_v12(m):
     else:
         r.append(write_string_length(n, "RackId"))
     r.append(b10)
-    a11 = len(r)
-    r.append(b"\0")
-    if m.cluster_id is not None:
-        r12 = []
-        b13 = m.cluster_id
-        if b13 is None:
-            n = 0
-            b13 = b""
+    if m.cluster_id is not None or m.unknown_tagged_fields:
+        a11 = len(r)
+        r.append(b"\0")
+        if m.cluster_id is not None:
+            r12 = []
+            b13 = m.cluster_id
+            if b13 is None:
+                n = 0
+                b13 = b""
+            else:
+                b13 = b13.encode()
+                n = len(b13) + 1
+            if n < 128:
+                r12.append(UVARINTS[n])
+            else:
+                r12.append(write_string_length(n, "ClusterId"))
+            r12.append(b13)
+            r.append(write_tag(0, r12))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a11, m.unknown_tagged_fields)
         else:
-            b13 = b13.encode()
-            n = len(b13) + 1
-        if n < 128:
-            r12.append(UVARINTS[n])
-        else:
-            r12.append(write_string_length(n, "ClusterId"))
-        r12.append(b13)
-        r.append(write_tag(0, r12))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a11, m.unknown_tagged_fields)
-    elif len(r) - a11 > 1:
-        r[a11] = write_uvarint(len(r) - a11 - 1)
+            r[a11] = write_uvarint(len(r) - a11 - 1)
+    else:
+        r.append(b"\0")
     return b"".join(r)
 
 
@@ -1511,27 +1522,30 @@ def _write_v13(m):
     else:
         r.append(write_string_length(n, "RackId"))
     r.append(b8)
-    a9 = len(r)
-    r.append(b"\0")
-    if m.cluster_id is not None:
-        r10 = []
-        b11 = m.cluster_id
-        if b11 is None:
-            n = 0
-            b11 = b""
+    if m.cluster_id is not None or m.unknown_tagged_fields:
+        a9 = len(r)
+        r.append(b"\0")
+        if m.cluster_id is not None:
+            r10 = []
+            b11 = m.cluster_id
+            if b11 is None:
+                n = 0
+                b11 = b""
+            else:
+                b11 = b11.encode()
+                n = len(b11) + 1
+            if n < 128:
+                r10.append(UVARINTS[n])
+            else:
+                r10.append(write_string_length(n, "ClusterId"))
+            r10.append(b11)
+            r.append(write_tag(0, r10))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a9, m.unknown_tagged_fields)
         else:
-            b11 = b11.encode()
-            n = len(b11) + 1
-        if n < 128:
-            r10.append(UVARINTS[n])
-        else:
-            r10.append(write_string_length(n, "ClusterId"))
-        r10.append(b11)
-        r.append(write_tag(0, r10))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a9, m.unknown_tagged_fields)
-    elif len(r) - a9 > 1:
-        r[a9] = write_uvarint(len(r) - a9 - 1)
+            r[a9] = write_uvarint(len(r) - a9 - 1)
+    else:
+        r.append(b"\0")
     return b"".join(r)
 
 
@@ -1590,35 +1604,38 @@ def _write_v15(m):
     else:
         r.append(write_string_length(n, "RackId"))
     r.append(b8)
-    a9 = len(r)
-    r.append(b"\0")
-    if m.cluster_id is not None:
-        r10 = []
-        b11 = m.cluster_id
-        if b11 is None:
-            n = 0
-            b11 = b""
+    if m.cluster_id is not None or (m.replica_state.replica_id != -1 or m.replica_state.replica_epoch != -1 or m.replica_state.unknown_tagged_fields) or m.unknown_tagged_fields:
+        a9 = len(r)
+        r.append(b"\0")
+        if m.cluster_id is not None:
+            r10 = []
+            b11 = m.cluster_id
+            if b11 is None:
+                n = 0
+                b11 = b""
+            else:
+                b11 = b11.encode()
+                n = len(b11) + 1
+            if n < 128:
+                r10.append(UVARINTS[n])
+            else:
+                r10.append(write_string_length(n, "ClusterId"))
+            r10.append(b11)
+            r.append(write_tag(0, r10))
+        if (m.replica_state.replica_id != -1 or m.replica_state.replica_epoch != -1 or m.replica_state.unknown_tagged_fields):
+            r12 = []
+            e13 = m.replica_state
+            if e13.unknown_tagged_fields:
+                r12.append(pack_iq(e13.replica_id, e13.replica_epoch) + write_tags(e13.unknown_tagged_fields))
+            else:
+                r12.append(pack_iqx(e13.replica_id, e13.replica_epoch))
+            r.append(write_tag(1, r12))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a9, m.unknown_tagged_fields)
         else:
-            b11 = b11.encode()
-            n = len(b11) + 1
-        if n < 128:
-            r10.append(UVARINTS[n])
-        else:
-            r10.append(write_string_length(n, "ClusterId"))
-        r10.append(b11)
-        r.append(write_tag(0, r10))
-    if (m.replica_state.replica_id != -1 or m.replica_state.replica_epoch != -1 or m.replica_state.unknown_tagged_fields):
-        r12 = []
-        e13 = m.replica_state
-        if e13.unknown_tagged_fields:
-            r12.append(pack_iq(e13.replica_id, e13.replica_epoch) + write_tags(e13.unknown_tagged_fields))
-        else:
-            r12.append(pack_iqx(e13.replica_id, e13.replica_epoch))
-        r.append(write_tag(1, r12))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a9, m.unknown_tagged_fields)
-    elif len(r) - a9 > 1:
-        r[a9] = write_uvarint(len(r) - a9 - 1)
+            r[a9] = write_uvarint(len(r) - a9 - 1)
+    else:
+        r.append(b"\0")
     return b"".join(r)
 
 
@@ -1642,17 +1659,20 @@ def _write_v17(m):
         else:
             r.append(pack_U(e2.topic_id) + write_uvarint(n))
         for e4 in l3:
-            r.append(pack_iiqiqi(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
-            a5 = len(r)
-            r.append(b"\0")
-            if e4.replica_directory_id != ZERO_UUID:
-                if len(e4.replica_directory_id) != 16:
-                    raise no_uuid("ReplicaDirectoryId")
-                r.append(pack_BBU(0, 16, e4.replica_directory_id))
-            if e4.unknown_tagged_fields:
-                merge_tags(r, a5, e4.unknown_tagged_fields)
-            elif len(r) - a5 > 1:
-                r[a5] = write_uvarint(len(r) - a5 - 1)
+            if e4.replica_directory_id != ZERO_UUID or e4.unknown_tagged_fields:
+                r.append(pack_iiqiqi(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
+                a5 = len(r)
+                r.append(b"\0")
+                if e4.replica_directory_id != ZERO_UUID:
+                    if len(e4.replica_directory_id) != 16:
+                        raise no_uuid("ReplicaDirectoryId")
+                    r.append(pack_BBU(0, 16, e4.replica_directory_id))
+                if e4.unknown_tagged_fields:
+                    merge_tags(r, a5, e4.unknown_tagged_fields)
+                else:
+                    r[a5] = write_uvarint(len(r) - a5 - 1)
+            else:
+                r.append(pack_iiqiqix(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -1684,35 +1704,38 @@ def _write_v17(m):
     else:
         r.append(write_string_length(n, "RackId"))
     r.append(b9)
-    a10 = len(r)
-    r.append(b"\0")
-    if m.cluster_id is not None:
-        r11 = []
-        b12 = m.cluster_id
-        if b12 is None:
-            n = 0
-            b12 = b""
+    if m.cluster_id is not None or (m.replica_state.replica_id != -1 or m.replica_state.replica_epoch != -1 or m.replica_state.unknown_tagged_fields) or m.unknown_tagged_fields:
+        a10 = len(r)
+        r.append(b"\0")
+        if m.cluster_id is not None:
+            r11 = []
+            b12 = m.cluster_id
+            if b12 is None:
+                n = 0
+                b12 = b""
+            else:
+                b12 = b12.encode()
+                n = len(b12) + 1
+            if n < 128:
+                r11.append(UVARINTS[n])
+            else:
+                r11.append(write_string_length(n, "ClusterId"))
+            r11.append(b12)
+            r.append(write_tag(0, r11))
+        if (m.replica_state.replica_id != -1 or m.replica_state.replica_epoch != -1 or m.replica_state.unknown_tagged_fields):
+            r13 = []
+            e14 = m.replica_state
+            if e14.unknown_tagged_fields:
+                r13.append(pack_iq(e14.replica_id, e14.replica_epoch) + write_tags(e14.unknown_tagged_fields))
+            else:
+                r13.append(pack_iqx(e14.replica_id, e14.replica_epoch))
+            r.append(write_tag(1, r13))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a10, m.unknown_tagged_fields)
         else:
-            b12 = b12.encode()
-            n = len(b12) + 1
-        if n < 128:
-            r11.append(UVARINTS[n])
-        else:
-            r11.append(write_string_length(n, "ClusterId"))
-        r11.append(b12)
-        r.append(write_tag(0, r11))
-    if (m.replica_state.replica_id != -1 or m.replica_state.replica_epoch != -1 or m.replica_state.unknown_tagged_fields):
-        r13 = []
-        e14 = m.replica_state
-        if e14.unknown_tagged_fields:
-            r13.append(pack_iq(e14.replica_id, e14.replica_epoch) + write_tags(e14.unknown_tagged_fields))
-        else:
-            r13.append(pack_iqx(e14.replica_id, e14.replica_epoch))
-        r.append(write_tag(1, r13))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a10, m.unknown_tagged_fields)
-    elif len(r) - a10 > 1:
-        r[a10] = write_uvarint(len(r) - a10 - 1)
+            r[a10] = write_uvarint(len(r) - a10 - 1)
+    else:
+        r.append(b"\0")
     return b"".join(r)
 
 
@@ -1736,19 +1759,22 @@ def _write_v18(m):
         else:
             r.append(pack_U(e2.topic_id) + write_uvarint(n))
         for e4 in l3:
-            r.append(pack_iiqiqi(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
-            a5 = len(r)
-            r.append(b"\0")
-            if e4.replica_directory_id != ZERO_UUID:
-                if len(e4.replica_directory_id) != 16:
-                    raise no_uuid("ReplicaDirectoryId")
-                r.append(pack_BBU(0, 16, e4.replica_directory_id))
-            if e4.high_watermark != 9223372036854775807:
-                r.append(pack_BBq(1, 8, e4.high_watermark))
-            if e4.unknown_tagged_fields:
-                merge_tags(r, a5, e4.unknown_tagged_fields)
-            elif len(r) - a5 > 1:
-                r[a5] = write_uvarint(len(r) - a5 - 1)
+            if e4.replica_directory_id != ZERO_UUID or e4.high_watermark != 9223372036854775807 or e4.unknown_tagged_fields:
+                r.append(pack_iiqiqi(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
+                a5 = len(r)
+                r.append(b"\0")
+                if e4.replica_directory_id != ZERO_UUID:
+                    if len(e4.replica_directory_id) != 16:
+                        raise no_uuid("ReplicaDirectoryId")
+                    r.append(pack_BBU(0, 16, e4.replica_directory_id))
+                if e4.high_watermark != 9223372036854775807:
+                    r.append(pack_BBq(1, 8, e4.high_watermark))
+                if e4.unknown_tagged_fields:
+                    merge_tags(r, a5, e4.unknown_tagged_fields)
+                else:
+                    r[a5] = write_uvarint(len(r) - a5 - 1)
+            else:
+                r.append(pack_iiqiqix(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -1780,35 +1806,38 @@ def _write_v18(m):
     else:
         r.append(write_string_length(n, "RackId"))
     r.append(b9)
-    a10 = len(r)
-    r.append(b"\0")
-    if m.cluster_id is not None:
-        r11 = []
-        b12 = m.cluster_id
-        if b12 is None:
-            n = 0
-            b12 = b""
+    if m.cluster_id is not None or (m.replica_state.replica_id != -1 or m.replica_state.replica_epoch != -1 or m.replica_state.unknown_tagged_fields) or m.unknown_tagged_fields:
+        a10 = len(r)
+        r.append(b"\0")
+        if m.cluster_id is not None:
+            r11 = []
+            b12 = m.cluster_id
+            if b12 is None:
+                n = 0
+                b12 = b""
+            else:
+                b12 = b12.encode()
+                n = len(b12) + 1
+            if n < 128:
+                r11.append(UVARINTS[n])
+            else:
+                r11.append(write_string_length(n, "ClusterId"))
+            r11.append(b12)
+            r.append(write_tag(0, r11))
+        if (m.replica_state.replica_id != -1 or m.replica_state.replica_epoch != -1 or m.replica_state.unknown_tagged_fields):
+            r13 = []
+            e14 = m.replica_state
+            if e14.unknown_tagged_fields:
+                r13.append(pack_iq(e14.replica_id, e14.replica_epoch) + write_tags(e14.unknown_tagged_fields))
+            else:
+                r13.append(pack_iqx(e14.replica_id, e14.replica_epoch))
+            r.append(write_tag(1, r13))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a10, m.unknown_tagged_fields)
         else:
-            b12 = b12.encode()
-            n = len(b12) + 1
-        if n < 128:
-            r11.append(UVARINTS[n])
-        else:
-            r11.append(write_string_length(n, "ClusterId"))
-        r11.append(b12)
-        r.append(write_tag(0, r11))
-    if (m.replica_state.replica_id != -1 or m.replica_state.replica_epoch != -1 or m.replica_state.unknown_tagged_fields):
-        r13 = []
-        e14 = m.replica_state
-        if e14.unknown_tagged_fields:
-            r13.append(pack_iq(e14.replica_id, e14.replica_epoch) + write_tags(e14.unknown_tagged_fields))
-        else:
-            r13.append(pack_iqx(e14.replica_id, e14.replica_epoch))
-        r.append(write_tag(1, r13))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a10, m.unknown_tagged_fields)
-    elif len(r) - a10 > 1:
-        r[a10] = write_uvarint(len(r) - a10 - 1)
+            r[a10] = write_uvarint(len(r) - a10 - 1)
+    else:
+        r.append(b"\0")
     return b"".join(r)
 
 

@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     nullable_compact_bytes,
     nullable_compact_count,
     nullable_compact_string,
+    pack_each,
     packed,
     read_tags,
     tag_count,
@@ -37,8 +38,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_qq = packed("qq").iter_unpack
+iterate_qqB = packed("qqB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
+pack_each_qq = pack_each("qq")
+pack_each_qqx = pack_each("qqx")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -70,7 +75,6 @@ unpack_ii = packed("ii").unpack_from
 unpack_iiB = packed("iiB").unpack_from
 unpack_iqB = packed("iqB").unpack_from
 unpack_qiB = packed("qiB").unpack_from
-unpack_qq = packed("qq").unpack_from
 unpack_qqB = packed("qqB").unpack_from
 
 
@@ -352,12 +356,15 @@ def _read_v4(d, o):
                         e4.aborted_transactions = None
                     else:
                         e4.aborted_transactions = l8 = []
-                        for _ in range(n):
-                            e9 = _AbortedTransaction()
-                            e9.unknown_tagged_fields = ()
-                            e9.producer_id, e9.first_offset = unpack_qq(d, o)
-                            o += 16
-                            l8.append(e9)
+                        p9 = o + 16 * n
+                        for v11, v12 in iterate_qq(d[o:p9]):
+                            e10 = _AbortedTransaction()
+                            e10.producer_id = v11
+                            e10.first_offset = v12
+                            e10.unknown_tagged_fields = ()
+                            l8.append(e10)
+                        else:
+                            o = p9
                     n, = unpack_i(d, o)
                     o += 4
                     if n >= 0:
@@ -425,12 +432,15 @@ def _read_v5(d, o):
                         e4.aborted_transactions = None
                     else:
                         e4.aborted_transactions = l8 = []
-                        for _ in range(n):
-                            e9 = _AbortedTransaction()
-                            e9.unknown_tagged_fields = ()
-                            e9.producer_id, e9.first_offset = unpack_qq(d, o)
-                            o += 16
-                            l8.append(e9)
+                        p9 = o + 16 * n
+                        for v11, v12 in iterate_qq(d[o:p9]):
+                            e10 = _AbortedTransaction()
+                            e10.producer_id = v11
+                            e10.first_offset = v12
+                            e10.unknown_tagged_fields = ()
+                            l8.append(e10)
+                        else:
+                            o = p9
                     n, = unpack_i(d, o)
                     o += 4
                     if n >= 0:
@@ -496,12 +506,15 @@ def _read_v7(d, o):
                         e4.aborted_transactions = None
                     else:
                         e4.aborted_transactions = l8 = []
-                        for _ in range(n):
-                            e9 = _AbortedTransaction()
-                            e9.unknown_tagged_fields = ()
-                            e9.producer_id, e9.first_offset = unpack_qq(d, o)
-                            o += 16
-                            l8.append(e9)
+                        p9 = o + 16 * n
+                        for v11, v12 in iterate_qq(d[o:p9]):
+                            e10 = _AbortedTransaction()
+                            e10.producer_id = v11
+                            e10.first_offset = v12
+                            e10.unknown_tagged_fields = ()
+                            l8.append(e10)
+                        else:
+                            o = p9
                     n, = unpack_i(d, o)
                     o += 4
                     if n >= 0:
@@ -566,12 +579,15 @@ def _read_v11(d, o):
                         e4.aborted_transactions = None
                     else:
                         e4.aborted_transactions = l8 = []
-                        for _ in range(n):
-                            e9 = _AbortedTransaction()
-                            e9.unknown_tagged_fields = ()
-                            e9.producer_id, e9.first_offset = unpack_qq(d, o)
-                            o += 16
-                            l8.append(e9)
+                        p9 = o + 16 * n
+                        for v11, v12 in iterate_qq(d[o:p9]):
+                            e10 = _AbortedTransaction()
+                            e10.producer_id = v11
+                            e10.first_offset = v12
+                            e10.unknown_tagged_fields = ()
+                            l8.append(e10)
+                        else:
+                            o = p9
                     e4.preferred_read_replica, n = unpack_ii(d, o)
                     o += 8
                     if n >= 0:
@@ -600,11 +616,10 @@ def _read_v12(d, o):
         e2 = _FetchableTopicResponse()
         e2.topic_id = ZERO_UUID
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic = d[o:(o := o + n - 1)].decode()
+            e2.topic = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic, o = compact_string(d, o, n, "Topic")
+            e2.topic, o = compact_string(d, o + 1, n, "Topic")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -624,80 +639,93 @@ def _read_v12(d, o):
                 e4.aborted_transactions = None
             else:
                 e4.aborted_transactions = l5 = []
-                for _ in range(n):
-                    e6 = _AbortedTransaction()
-                    e6.producer_id, e6.first_offset, t = unpack_qqB(d, o)
-                    o += 17
+                p6 = o + 17 * n
+                for v8, v9, t in iterate_qqB(d[o:p6]):
                     if t:
-                        e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e6.unknown_tagged_fields = ()
-                    l5.append(e6)
+                        o += 17 * len(l5)
+                        for _ in range(n - len(l5)):
+                            e10 = _AbortedTransaction()
+                            e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
+                            o += 17
+                            if t:
+                                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e10.unknown_tagged_fields = ()
+                            l5.append(e10)
+                        break
+                    e7 = _AbortedTransaction()
+                    e7.producer_id = v8
+                    e7.first_offset = v9
+                    e7.unknown_tagged_fields = ()
+                    l5.append(e7)
+                else:
+                    o = p6
             e4.preferred_read_replica, n = unpack_iB(d, o)
-            o += 5
+            o += 4
             if 0 < n < 128:
-                e4.records = d[o:(o := o + n - 1)]
+                e4.records = d[o + 1:(o := o + n)]
             elif n == 0:
                 e4.records = None
+                o += 1
             else:
-                e4.records, o = nullable_compact_bytes(d, o, n, "Records")
-            e4.diverging_epoch = e7 = _EpochEndOffset()
-            e7.epoch = -1
-            e7.end_offset = -1
-            e7.unknown_tagged_fields = ()
-            e4.current_leader = e8 = _LeaderIdAndEpoch()
-            e8.leader_id = -1
-            e8.leader_epoch = -1
-            e8.unknown_tagged_fields = ()
-            e4.snapshot_id = e9 = _SnapshotId()
-            e9.end_offset = -1
-            e9.epoch = -1
-            e9.unknown_tagged_fields = ()
+                e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
+            e4.diverging_epoch = e11 = _EpochEndOffset()
+            e11.epoch = -1
+            e11.end_offset = -1
+            e11.unknown_tagged_fields = ()
+            e4.current_leader = e12 = _LeaderIdAndEpoch()
+            e12.leader_id = -1
+            e12.leader_epoch = -1
+            e12.unknown_tagged_fields = ()
+            e4.snapshot_id = e13 = _SnapshotId()
+            e13.end_offset = -1
+            e13.epoch = -1
+            e13.unknown_tagged_fields = ()
             t = d[o]
             o += 1
             e4.unknown_tagged_fields = ()
             if t:
-                u10 = []
+                u14 = []
                 if t > 127:
                     t, o = tag_count(d, o, t)
                 for _ in range(t):
-                    t11, n, o = tag_header(d, o)
-                    p12 = o + n
-                    if t11 == 0:
-                        e4.diverging_epoch = e13 = _EpochEndOffset()
-                        e13.epoch, e13.end_offset, t = unpack_iqB(d, o)
+                    t15, n, o = tag_header(d, o)
+                    p16 = o + n
+                    if t15 == 0:
+                        e4.diverging_epoch = e17 = _EpochEndOffset()
+                        e17.epoch, e17.end_offset, t = unpack_iqB(d, o)
                         o += 13
                         if t:
-                            e13.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e17.unknown_tagged_fields, o = read_tags(d, o, t)
                         else:
-                            e13.unknown_tagged_fields = ()
-                        if o != p12:
+                            e17.unknown_tagged_fields = ()
+                        if o != p16:
                             raise wrong_tag_size("DivergingEpoch", o)
-                    elif t11 == 1:
-                        e4.current_leader = e14 = _LeaderIdAndEpoch()
-                        e14.leader_id, e14.leader_epoch, t = unpack_iiB(d, o)
+                    elif t15 == 1:
+                        e4.current_leader = e18 = _LeaderIdAndEpoch()
+                        e18.leader_id, e18.leader_epoch, t = unpack_iiB(d, o)
                         o += 9
                         if t:
-                            e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e18.unknown_tagged_fields, o = read_tags(d, o, t)
                         else:
-                            e14.unknown_tagged_fields = ()
-                        if o != p12:
+                            e18.unknown_tagged_fields = ()
+                        if o != p16:
                             raise wrong_tag_size("CurrentLeader", o)
-                    elif t11 == 2:
-                        e4.snapshot_id = e15 = _SnapshotId()
-                        e15.end_offset, e15.epoch, t = unpack_qiB(d, o)
+                    elif t15 == 2:
+                        e4.snapshot_id = e19 = _SnapshotId()
+                        e19.end_offset, e19.epoch, t = unpack_qiB(d, o)
                         o += 13
                         if t:
-                            e15.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e19.unknown_tagged_fields, o = read_tags(d, o, t)
                         else:
-                            e15.unknown_tagged_fields = ()
-                        if o != p12:
+                            e19.unknown_tagged_fields = ()
+                        if o != p16:
                             raise wrong_tag_size("SnapshotId", o)
                     else:
-                        u10.append((t11, d[o:p12]))
-                        o = p12
-                if u10:
-                    e4.unknown_tagged_fields = u10
+                        u14.append((t15, d[o:p16]))
+                        o = p16
+                if u14:
+                    e4.unknown_tagged_fields = u14
             l3.append(e4)
         t = d[o]
         o += 1
@@ -710,19 +738,19 @@ def _read_v12(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u16 = []
+        u20 = []
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t17, n, o = tag_header(d, o)
-            p18 = o + n
-            if t17 == 0:
+            t21, n, o = tag_header(d, o)
+            p22 = o + n
+            if t21 == 0:
                 raise misplaced_tag("NodeEndpoints", o)
             else:
-                u16.append((t17, d[o:p18]))
-                o = p18
-        if u16:
-            m.unknown_tagged_fields = u16
+                u20.append((t21, d[o:p22]))
+                o = p22
+        if u20:
+            m.unknown_tagged_fields = u20
     return m, o
 
 
@@ -758,80 +786,93 @@ def _read_v13(d, o):
                 e4.aborted_transactions = None
             else:
                 e4.aborted_transactions = l5 = []
-                for _ in range(n):
-                    e6 = _AbortedTransaction()
-                    e6.producer_id, e6.first_offset, t = unpack_qqB(d, o)
-                    o += 17
+                p6 = o + 17 * n
+                for v8, v9, t in iterate_qqB(d[o:p6]):
                     if t:
-                        e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e6.unknown_tagged_fields = ()
-                    l5.append(e6)
+                        o += 17 * len(l5)
+                        for _ in range(n - len(l5)):
+                            e10 = _AbortedTransaction()
+                            e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
+                            o += 17
+                            if t:
+                                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e10.unknown_tagged_fields = ()
+                            l5.append(e10)
+                        break
+                    e7 = _AbortedTransaction()
+                    e7.producer_id = v8
+                    e7.first_offset = v9
+                    e7.unknown_tagged_fields = ()
+                    l5.append(e7)
+                else:
+                    o = p6
             e4.preferred_read_replica, n = unpack_iB(d, o)
-            o += 5
+            o += 4
             if 0 < n < 128:
-                e4.records = d[o:(o := o + n - 1)]
+                e4.records = d[o + 1:(o := o + n)]
             elif n == 0:
                 e4.records = None
+                o += 1
             else:
-                e4.records, o = nullable_compact_bytes(d, o, n, "Records")
-            e4.diverging_epoch = e7 = _EpochEndOffset()
-            e7.epoch = -1
-            e7.end_offset = -1
-            e7.unknown_tagged_fields = ()
-            e4.current_leader = e8 = _LeaderIdAndEpoch()
-            e8.leader_id = -1
-            e8.leader_epoch = -1
-            e8.unknown_tagged_fields = ()
-            e4.snapshot_id = e9 = _SnapshotId()
-            e9.end_offset = -1
-            e9.epoch = -1
-            e9.unknown_tagged_fields = ()
+                e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
+            e4.diverging_epoch = e11 = _EpochEndOffset()
+            e11.epoch = -1
+            e11.end_offset = -1
+            e11.unknown_tagged_fields = ()
+            e4.current_leader = e12 = _LeaderIdAndEpoch()
+            e12.leader_id = -1
+            e12.leader_epoch = -1
+            e12.unknown_tagged_fields = ()
+            e4.snapshot_id = e13 = _SnapshotId()
+            e13.end_offset = -1
+            e13.epoch = -1
+            e13.unknown_tagged_fields = ()
             t = d[o]
             o += 1
             e4.unknown_tagged_fields = ()
             if t:
-                u10 = []
+                u14 = []
                 if t > 127:
                     t, o = tag_count(d, o, t)
                 for _ in range(t):
-                    t11, n, o = tag_header(d, o)
-                    p12 = o + n
-                    if t11 == 0:
-                        e4.diverging_epoch = e13 = _EpochEndOffset()
-                        e13.epoch, e13.end_offset, t = unpack_iqB(d, o)
+                    t15, n, o = tag_header(d, o)
+                    p16 = o + n
+                    if t15 == 0:
+                        e4.diverging_epoch = e17 = _EpochEndOffset()
+                        e17.epoch, e17.end_offset, t = unpack_iqB(d, o)
                         o += 13
                         if t:
-                            e13.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e17.unknown_tagged_fields, o = read_tags(d, o, t)
                         else:
-                            e13.unknown_tagged_fields = ()
-                        if o != p12:
+                            e17.unknown_tagged_fields = ()
+                        if o != p16:
                             raise wrong_tag_size("DivergingEpoch", o)
-                    elif t11 == 1:
-                        e4.current_leader = e14 = _LeaderIdAndEpoch()
-                        e14.leader_id, e14.leader_epoch, t = unpack_iiB(d, o)
+                    elif t15 == 1:
+                        e4.current_leader = e18 = _LeaderIdAndEpoch()
+                        e18.leader_id, e18.leader_epoch, t = unpack_iiB(d, o)
                         o += 9
                         if t:
-                            e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e18.unknown_tagged_fields, o = read_tags(d, o, t)
                         else:
-                            e14.unknown_tagged_fields = ()
-                        if o != p12:
+                            e18.unknown_tagged_fields = ()
+                        if o != p16:
                             raise wrong_tag_size("CurrentLeader", o)
-                    elif t11 == 2:
-                        e4.snapshot_id = e15 = _SnapshotId()
-                        e15.end_offset, e15.epoch, t = unpack_qiB(d, o)
+                    elif t15 == 2:
+                        e4.snapshot_id = e19 = _SnapshotId()
+                        e19.end_offset, e19.epoch, t = unpack_qiB(d, o)
                         o += 13
                         if t:
-                            e15.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e19.unknown_tagged_fields, o = read_tags(d, o, t)
                         else:
-                            e15.unknown_tagged_fields = ()
-                        if o != p12:
+                            e19.unknown_tagged_fields = ()
+                        if o != p16:
                             raise wrong_tag_size("SnapshotId", o)
                     else:
-                        u10.append((t11, d[o:p12]))
-                        o = p12
-                if u10:
-                    e4.unknown_tagged_fields = u10
+                        u14.append((t15, d[o:p16]))
+                        o = p16
+                if u14:
+                    e4.unknown_tagged_fields = u14
             l3.append(e4)
         t = d[o]
         o += 1
@@ -844,19 +885,19 @@ def _read_v13(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u16 = []
+        u20 = []
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t17, n, o = tag_header(d, o)
-            p18 = o + n
-            if t17 == 0:
+            t21, n, o = tag_header(d, o)
+            p22 = o + n
+            if t21 == 0:
                 raise misplaced_tag("NodeEndpoints", o)
             else:
-                u16.append((t17, d[o:p18]))
-                o = p18
-        if u16:
-            m.unknown_tagged_fields = u16
+                u20.append((t21, d[o:p22]))
+                o = p22
+        if u20:
+            m.unknown_tagged_fields = u20
     return m, o
 
 
@@ -891,80 +932,93 @@ def _read_v16(d, o):
                 e4.aborted_transactions = None
             else:
                 e4.aborted_transactions = l5 = []
-                for _ in range(n):
-                    e6 = _AbortedTransaction()
-                    e6.producer_id, e6.first_offset, t = unpack_qqB(d, o)
-                    o += 17
+                p6 = o + 17 * n
+                for v8, v9, t in iterate_qqB(d[o:p6]):
                     if t:
-                        e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e6.unknown_tagged_fields = ()
-                    l5.append(e6)
+                        o += 17 * len(l5)
+                        for _ in range(n - len(l5)):
+                            e10 = _AbortedTransaction()
+                            e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
+                            o += 17
+                            if t:
+                                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e10.unknown_tagged_fields = ()
+                            l5.append(e10)
+                        break
+                    e7 = _AbortedTransaction()
+                    e7.producer_id = v8
+                    e7.first_offset = v9
+                    e7.unknown_tagged_fields = ()
+                    l5.append(e7)
+                else:
+                    o = p6
             e4.preferred_read_replica, n = unpack_iB(d, o)
-            o += 5
+            o += 4
             if 0 < n < 128:
-                e4.records = d[o:(o := o + n - 1)]
+                e4.records = d[o + 1:(o := o + n)]
             elif n == 0:
                 e4.records = None
+                o += 1
             else:
-                e4.records, o = nullable_compact_bytes(d, o, n, "Records")
-            e4.diverging_epoch = e7 = _EpochEndOffset()
-            e7.epoch = -1
-            e7.end_offset = -1
-            e7.unknown_tagged_fields = ()
-            e4.current_leader = e8 = _LeaderIdAndEpoch()
-            e8.leader_id = -1
-            e8.leader_epoch = -1
-            e8.unknown_tagged_fields = ()
-            e4.snapshot_id = e9 = _SnapshotId()
-            e9.end_offset = -1
-            e9.epoch = -1
-            e9.unknown_tagged_fields = ()
+                e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
+            e4.diverging_epoch = e11 = _EpochEndOffset()
+            e11.epoch = -1
+            e11.end_offset = -1
+            e11.unknown_tagged_fields = ()
+            e4.current_leader = e12 = _LeaderIdAndEpoch()
+            e12.leader_id = -1
+            e12.leader_epoch = -1
+            e12.unknown_tagged_fields = ()
+            e4.snapshot_id = e13 = _SnapshotId()
+            e13.end_offset = -1
+            e13.epoch = -1
+            e13.unknown_tagged_fields = ()
             t = d[o]
             o += 1
             e4.unknown_tagged_fields = ()
             if t:
-                u10 = []
+                u14 = []
                 if t > 127:
                     t, o = tag_count(d, o, t)
                 for _ in range(t):
-                    t11, n, o = tag_header(d, o)
-                    p12 = o + n
-                    if t11 == 0:
-                        e4.diverging_epoch = e13 = _EpochEndOffset()
-                        e13.epoch, e13.end_offset, t = unpack_iqB(d, o)
+                    t15, n, o = tag_header(d, o)
+                    p16 = o + n
+                    if t15 == 0:
+                        e4.diverging_epoch = e17 = _EpochEndOffset()
+                        e17.epoch, e17.end_offset, t = unpack_iqB(d, o)
                         o += 13
                         if t:
-                            e13.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e17.unknown_tagged_fields, o = read_tags(d, o, t)
                         else:
-                            e13.unknown_tagged_fields = ()
-                        if o != p12:
+                            e17.unknown_tagged_fields = ()
+                        if o != p16:
                             raise wrong_tag_size("DivergingEpoch", o)
-                    elif t11 == 1:
-                        e4.current_leader = e14 = _LeaderIdAndEpoch()
-                        e14.leader_id, e14.leader_epoch, t = unpack_iiB(d, o)
+                    elif t15 == 1:
+                        e4.current_leader = e18 = _LeaderIdAndEpoch()
+                        e18.leader_id, e18.leader_epoch, t = unpack_iiB(d, o)
                         o += 9
                         if t:
-                            e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e18.unknown_tagged_fields, o = read_tags(d, o, t)
                         else:
-                            e14.unknown_tagged_fields = ()
-                        if o != p12:
+                            e18.unknown_tagged_fields = ()
+                        if o != p16:
                             raise wrong_tag_size("CurrentLeader", o)
-                    elif t11 == 2:
-                        e4.snapshot_id = e15 = _SnapshotId()
-                        e15.end_offset, e15.epoch, t = unpack_qiB(d, o)
+                    elif t15 == 2:
+                        e4.snapshot_id = e19 = _SnapshotId()
+                        e19.end_offset, e19.epoch, t = unpack_qiB(d, o)
                         o += 13
                         if t:
-                            e15.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e19.unknown_tagged_fields, o = read_tags(d, o, t)
                         else:
-                            e15.unknown_tagged_fields = ()
-                        if o != p12:
+                            e19.unknown_tagged_fields = ()
+                        if o != p16:
                             raise wrong_tag_size("SnapshotId", o)
                     else:
-                        u10.append((t11, d[o:p12]))
-                        o = p12
-                if u10:
-                    e4.unknown_tagged_fields = u10
+                        u14.append((t15, d[o:p16]))
+                        o = p16
+                if u14:
+                    e4.unknown_tagged_fields = u14
             l3.append(e4)
         t = d[o]
         o += 1
@@ -978,50 +1032,51 @@ def _read_v16(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u16 = []
+        u20 = []
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t17, n, o = tag_header(d, o)
-            p18 = o + n
-            if t17 == 0:
+            t21, n, o = tag_header(d, o)
+            p22 = o + n
+            if t21 == 0:
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 11, "NodeEndpoints")
-                m.node_endpoints = l19 = []
+                m.node_endpoints = l23 = []
                 for _ in range(n):
-                    e20 = _NodeEndpoint()
-                    e20.node_id, n = unpack_iB(d, o)
-                    o += 5
+                    e24 = _NodeEndpoint()
+                    e24.node_id, n = unpack_iB(d, o)
+                    o += 4
                     if 0 < n < 128:
-                        e20.host = d[o:(o := o + n - 1)].decode()
+                        e24.host = d[o + 1:(o := o + n)].decode()
                     else:
-                        e20.host, o = compact_string(d, o, n, "Host")
-                    e20.port, n = unpack_iB(d, o)
-                    o += 5
+                        e24.host, o = compact_string(d, o + 1, n, "Host")
+                    e24.port, n = unpack_iB(d, o)
+                    o += 4
                     if 0 < n < 128:
-                        e20.rack = d[o:(o := o + n - 1)].decode()
+                        e24.rack = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
-                        e20.rack = None
+                        e24.rack = None
+                        o += 1
                     else:
-                        e20.rack, o = nullable_compact_string(d, o, n, "Rack")
+                        e24.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
                     t = d[o]
                     o += 1
                     if t:
-                        e20.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e24.unknown_tagged_fields, o = read_tags(d, o, t)
                     else:
-                        e20.unknown_tagged_fields = ()
-                    l19.append(e20)
-                if o != p18:
+                        e24.unknown_tagged_fields = ()
+                    l23.append(e24)
+                if o != p22:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:
-                u16.append((t17, d[o:p18]))
-                o = p18
-        if u16:
-            m.unknown_tagged_fields = u16
+                u20.append((t21, d[o:p22]))
+                o = p22
+        if u20:
+            m.unknown_tagged_fields = u20
     return m, o
 
 
@@ -1058,16 +1113,20 @@ def _write_v4(m):
             else:
                 n = len(l6)
             r.append(pack_ihqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, n))
-            for e7 in l6:
-                r.append(pack_qq(e7.producer_id, e7.first_offset))
-            b8 = e5.records
-            if b8 is None:
-                n = -1
-                b8 = b""
+            if len(l6) > 8:
+                f7 = [v for e in l6 for v in (e.producer_id, e.first_offset)]
+                r.append(pack_each_qq[len(l6)](*f7))
             else:
-                n = len(b8)
+                for e8 in l6:
+                    r.append(pack_qq(e8.producer_id, e8.first_offset))
+            b9 = e5.records
+            if b9 is None:
+                n = -1
+                b9 = b""
+            else:
+                n = len(b9)
             r.append(pack_i(n))
-            r.append(b8)
+            r.append(b9)
     return b"".join(r)
 
 
@@ -1104,16 +1163,20 @@ def _write_v5(m):
             else:
                 n = len(l6)
             r.append(pack_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n))
-            for e7 in l6:
-                r.append(pack_qq(e7.producer_id, e7.first_offset))
-            b8 = e5.records
-            if b8 is None:
-                n = -1
-                b8 = b""
+            if len(l6) > 8:
+                f7 = [v for e in l6 for v in (e.producer_id, e.first_offset)]
+                r.append(pack_each_qq[len(l6)](*f7))
             else:
-                n = len(b8)
+                for e8 in l6:
+                    r.append(pack_qq(e8.producer_id, e8.first_offset))
+            b9 = e5.records
+            if b9 is None:
+                n = -1
+                b9 = b""
+            else:
+                n = len(b9)
             r.append(pack_i(n))
-            r.append(b8)
+            r.append(b9)
     return b"".join(r)
 
 
@@ -1148,16 +1211,20 @@ def _write_v7(m):
             else:
                 n = len(l6)
             r.append(pack_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n))
-            for e7 in l6:
-                r.append(pack_qq(e7.producer_id, e7.first_offset))
-            b8 = e5.records
-            if b8 is None:
-                n = -1
-                b8 = b""
+            if len(l6) > 8:
+                f7 = [v for e in l6 for v in (e.producer_id, e.first_offset)]
+                r.append(pack_each_qq[len(l6)](*f7))
             else:
-                n = len(b8)
+                for e8 in l6:
+                    r.append(pack_qq(e8.producer_id, e8.first_offset))
+            b9 = e5.records
+            if b9 is None:
+                n = -1
+                b9 = b""
+            else:
+                n = len(b9)
             r.append(pack_i(n))
-            r.append(b8)
+            r.append(b9)
     return b"".join(r)
 
 
@@ -1190,16 +1257,20 @@ def _write_v11(m):
             else:
                 n = len(l6)
             r.append(pack_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n))
-            for e7 in l6:
-                r.append(pack_qq(e7.producer_id, e7.first_offset))
-            b8 = e5.records
-            if b8 is None:
-                n = -1
-                b8 = b""
+            if len(l6) > 8:
+                f7 = [v for e in l6 for v in (e.producer_id, e.first_offset)]
+                r.append(pack_each_qq[len(l6)](*f7))
             else:
-                n = len(b8)
+                for e8 in l6:
+                    r.append(pack_qq(e8.producer_id, e8.first_offset))
+            b9 = e5.records
+            if b9 is None:
+                n = -1
+                b9 = b""
+            else:
+                n = len(b9)
             r.append(pack_ii(e5.preferred_read_replica, n))
-            r.append(b8)
+            r.append(b9)
     return b"".join(r)
 
 
@@ -1238,52 +1309,59 @@ def _write_v12(m):
                 r.append(pack_ihqqqB(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n))
             else:
                 r.append(pack_ihqqq(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset) + write_uvarint(n))
-            for e7 in l6:
-                if e7.unknown_tagged_fields:
-                    r.append(pack_qq(e7.producer_id, e7.first_offset) + write_tags(e7.unknown_tagged_fields))
-                else:
-                    r.append(pack_qqx(e7.producer_id, e7.first_offset))
-            b8 = e5.records
-            if b8 is None:
-                n = 0
-                b8 = b""
+            if len(l6) > 8 and not any([e.unknown_tagged_fields for e in l6]):
+                f7 = [v for e in l6 for v in (e.producer_id, e.first_offset)]
+                r.append(pack_each_qqx[len(l6)](*f7))
             else:
-                n = len(b8) + 1
+                for e8 in l6:
+                    if e8.unknown_tagged_fields:
+                        r.append(pack_qq(e8.producer_id, e8.first_offset) + write_tags(e8.unknown_tagged_fields))
+                    else:
+                        r.append(pack_qqx(e8.producer_id, e8.first_offset))
+            b9 = e5.records
+            if b9 is None:
+                n = 0
+                b9 = b""
+            else:
+                n = len(b9) + 1
             if n < 128:
                 r.append(pack_iB(e5.preferred_read_replica, n))
             else:
                 r.append(pack_i(e5.preferred_read_replica) + write_uvarint(n))
-            r.append(b8)
-            a9 = len(r)
-            r.append(b"\0")
-            if (e5.diverging_epoch.epoch != -1 or e5.diverging_epoch.end_offset != -1 or e5.diverging_epoch.unknown_tagged_fields):
-                r10 = []
-                e11 = e5.diverging_epoch
-                if e11.unknown_tagged_fields:
-                    r10.append(pack_iq(e11.epoch, e11.end_offset) + write_tags(e11.unknown_tagged_fields))
+            r.append(b9)
+            if (e5.diverging_epoch.epoch != -1 or e5.diverging_epoch.end_offset != -1 or e5.diverging_epoch.unknown_tagged_fields) or (e5.current_leader.leader_id != -1 or e5.current_leader.leader_epoch != -1 or e5.current_leader.unknown_tagged_fields) or (e5.snapshot_id.end_offset != -1 or e5.snapshot_id.epoch != -1 or e5.snapshot_id.unknown_tagged_fields) or e5.unknown_tagged_fields:
+                a10 = len(r)
+                r.append(b"\0")
+                if (e5.diverging_epoch.epoch != -1 or e5.diverging_epoch.end_offset != -1 or e5.diverging_epoch.unknown_tagged_fields):
+                    r11 = []
+                    e12 = e5.diverging_epoch
+                    if e12.unknown_tagged_fields:
+                        r11.append(pack_iq(e12.epoch, e12.end_offset) + write_tags(e12.unknown_tagged_fields))
+                    else:
+                        r11.append(pack_iqx(e12.epoch, e12.end_offset))
+                    r.append(write_tag(0, r11))
+                if (e5.current_leader.leader_id != -1 or e5.current_leader.leader_epoch != -1 or e5.current_leader.unknown_tagged_fields):
+                    r13 = []
+                    e14 = e5.current_leader
+                    if e14.unknown_tagged_fields:
+                        r13.append(pack_ii(e14.leader_id, e14.leader_epoch) + write_tags(e14.unknown_tagged_fields))
+                    else:
+                        r13.append(pack_iix(e14.leader_id, e14.leader_epoch))
+                    r.append(write_tag(1, r13))
+                if (e5.snapshot_id.end_offset != -1 or e5.snapshot_id.epoch != -1 or e5.snapshot_id.unknown_tagged_fields):
+                    r15 = []
+                    e16 = e5.snapshot_id
+                    if e16.unknown_tagged_fields:
+                        r15.append(pack_qi(e16.end_offset, e16.epoch) + write_tags(e16.unknown_tagged_fields))
+                    else:
+                        r15.append(pack_qix(e16.end_offset, e16.epoch))
+                    r.append(write_tag(2, r15))
+                if e5.unknown_tagged_fields:
+                    merge_tags(r, a10, e5.unknown_tagged_fields)
                 else:
-                    r10.append(pack_iqx(e11.epoch, e11.end_offset))
-                r.append(write_tag(0, r10))
-            if (e5.current_leader.leader_id != -1 or e5.current_leader.leader_epoch != -1 or e5.current_leader.unknown_tagged_fields):
-                r12 = []
-                e13 = e5.current_leader
-                if e13.unknown_tagged_fields:
-                    r12.append(pack_ii(e13.leader_id, e13.leader_epoch) + write_tags(e13.unknown_tagged_fields))
-                else:
-                    r12.append(pack_iix(e13.leader_id, e13.leader_epoch))
-                r.append(write_tag(1, r12))
-            if (e5.snapshot_id.end_offset != -1 or e5.snapshot_id.epoch != -1 or e5.snapshot_id.unknown_tagged_fields):
-                r14 = []
-                e15 = e5.snapshot_id
-                if e15.unknown_tagged_fields:
-                    r14.append(pack_qi(e15.end_offset, e15.epoch) + write_tags(e15.unknown_tagged_fields))
-                else:
-                    r14.append(pack_qix(e15.end_offset, e15.epoch))
-                r.append(write_tag(2, r14))
-            if e5.unknown_tagged_fields:
-                merge_tags(r, a9, e5.unknown_tagged_fields)
-            elif len(r) - a9 > 1:
-                r[a9] = write_uvarint(len(r) - a9 - 1)
+                    r[a10] = write_uvarint(len(r) - a10 - 1)
+            else:
+                r.append(b"\0")
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -1325,52 +1403,59 @@ def _write_v13(m):
                 r.append(pack_ihqqqB(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n))
             else:
                 r.append(pack_ihqqq(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset) + write_uvarint(n))
-            for e6 in l5:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_qq(e6.producer_id, e6.first_offset) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_qqx(e6.producer_id, e6.first_offset))
-            b7 = e4.records
-            if b7 is None:
-                n = 0
-                b7 = b""
+            if len(l5) > 8 and not any([e.unknown_tagged_fields for e in l5]):
+                f6 = [v for e in l5 for v in (e.producer_id, e.first_offset)]
+                r.append(pack_each_qqx[len(l5)](*f6))
             else:
-                n = len(b7) + 1
+                for e7 in l5:
+                    if e7.unknown_tagged_fields:
+                        r.append(pack_qq(e7.producer_id, e7.first_offset) + write_tags(e7.unknown_tagged_fields))
+                    else:
+                        r.append(pack_qqx(e7.producer_id, e7.first_offset))
+            b8 = e4.records
+            if b8 is None:
+                n = 0
+                b8 = b""
+            else:
+                n = len(b8) + 1
             if n < 128:
                 r.append(pack_iB(e4.preferred_read_replica, n))
             else:
                 r.append(pack_i(e4.preferred_read_replica) + write_uvarint(n))
-            r.append(b7)
-            a8 = len(r)
-            r.append(b"\0")
-            if (e4.diverging_epoch.epoch != -1 or e4.diverging_epoch.end_offset != -1 or e4.diverging_epoch.unknown_tagged_fields):
-                r9 = []
-                e10 = e4.diverging_epoch
-                if e10.unknown_tagged_fields:
-                    r9.append(pack_iq(e10.epoch, e10.end_offset) + write_tags(e10.unknown_tagged_fields))
+            r.append(b8)
+            if (e4.diverging_epoch.epoch != -1 or e4.diverging_epoch.end_offset != -1 or e4.diverging_epoch.unknown_tagged_fields) or (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields) or (e4.snapshot_id.end_offset != -1 or e4.snapshot_id.epoch != -1 or e4.snapshot_id.unknown_tagged_fields) or e4.unknown_tagged_fields:
+                a9 = len(r)
+                r.append(b"\0")
+                if (e4.diverging_epoch.epoch != -1 or e4.diverging_epoch.end_offset != -1 or e4.diverging_epoch.unknown_tagged_fields):
+                    r10 = []
+                    e11 = e4.diverging_epoch
+                    if e11.unknown_tagged_fields:
+                        r10.append(pack_iq(e11.epoch, e11.end_offset) + write_tags(e11.unknown_tagged_fields))
+                    else:
+                        r10.append(pack_iqx(e11.epoch, e11.end_offset))
+                    r.append(write_tag(0, r10))
+                if (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields):
+                    r12 = []
+                    e13 = e4.current_leader
+                    if e13.unknown_tagged_fields:
+                        r12.append(pack_ii(e13.leader_id, e13.leader_epoch) + write_tags(e13.unknown_tagged_fields))
+                    else:
+                        r12.append(pack_iix(e13.leader_id, e13.leader_epoch))
+                    r.append(write_tag(1, r12))
+                if (e4.snapshot_id.end_offset != -1 or e4.snapshot_id.epoch != -1 or e4.snapshot_id.unknown_tagged_fields):
+                    r14 = []
+                    e15 = e4.snapshot_id
+                    if e15.unknown_tagged_fields:
+                        r14.append(pack_qi(e15.end_offset, e15.epoch) + write_tags(e15.unknown_tagged_fields))
+                    else:
+                        r14.append(pack_qix(e15.end_offset, e15.epoch))
+                    r.append(write_tag(2, r14))
+                if e4.unknown_tagged_fields:
+                    merge_tags(r, a9, e4.unknown_tagged_fields)
                 else:
-                    r9.append(pack_iqx(e10.epoch, e10.end_offset))
-                r.append(write_tag(0, r9))
-            if (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields):
-                r11 = []
-                e12 = e4.current_leader
-                if e12.unknown_tagged_fields:
-                    r11.append(pack_ii(e12.leader_id, e12.leader_epoch) + write_tags(e12.unknown_tagged_fields))
-                else:
-                    r11.append(pack_iix(e12.leader_id, e12.leader_epoch))
-                r.append(write_tag(1, r11))
-            if (e4.snapshot_id.end_offset != -1 or e4.snapshot_id.epoch != -1 or e4.snapshot_id.unknown_tagged_fields):
-                r13 = []
-                e14 = e4.snapshot_id
-                if e14.unknown_tagged_fields:
-                    r13.append(pack_qi(e14.end_offset, e14.epoch) + write_tags(e14.unknown_tagged_fields))
-                else:
-                    r13.append(pack_qix(e14.end_offset, e14.epoch))
-                r.append(write_tag(2, r13))
-            if e4.unknown_tagged_fields:
-                merge_tags(r, a8, e4.unknown_tagged_fields)
-            elif len(r) - a8 > 1:
-                r[a8] = write_uvarint(len(r) - a8 - 1)
+                    r[a9] = write_uvarint(len(r) - a9 - 1)
+            else:
+                r.append(b"\0")
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -1410,95 +1495,105 @@ def _write_v16(m):
                 r.append(pack_ihqqqB(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n))
             else:
                 r.append(pack_ihqqq(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset) + write_uvarint(n))
-            for e6 in l5:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_qq(e6.producer_id, e6.first_offset) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_qqx(e6.producer_id, e6.first_offset))
-            b7 = e4.records
-            if b7 is None:
-                n = 0
-                b7 = b""
+            if len(l5) > 8 and not any([e.unknown_tagged_fields for e in l5]):
+                f6 = [v for e in l5 for v in (e.producer_id, e.first_offset)]
+                r.append(pack_each_qqx[len(l5)](*f6))
             else:
-                n = len(b7) + 1
+                for e7 in l5:
+                    if e7.unknown_tagged_fields:
+                        r.append(pack_qq(e7.producer_id, e7.first_offset) + write_tags(e7.unknown_tagged_fields))
+                    else:
+                        r.append(pack_qqx(e7.producer_id, e7.first_offset))
+            b8 = e4.records
+            if b8 is None:
+                n = 0
+                b8 = b""
+            else:
+                n = len(b8) + 1
             if n < 128:
                 r.append(pack_iB(e4.preferred_read_replica, n))
             else:
                 r.append(pack_i(e4.preferred_read_replica) + write_uvarint(n))
-            r.append(b7)
-            a8 = len(r)
-            r.append(b"\0")
-            if (e4.diverging_epoch.epoch != -1 or e4.diverging_epoch.end_offset != -1 or e4.diverging_epoch.unknown_tagged_fields):
-                r9 = []
-                e10 = e4.diverging_epoch
-                if e10.unknown_tagged_fields:
-                    r9.append(pack_iq(e10.epoch, e10.end_offset) + write_tags(e10.unknown_tagged_fields))
+            r.append(b8)
+            if (e4.diverging_epoch.epoch != -1 or e4.diverging_epoch.end_offset != -1 or e4.diverging_epoch.unknown_tagged_fields) or (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields) or (e4.snapshot_id.end_offset != -1 or e4.snapshot_id.epoch != -1 or e4.snapshot_id.unknown_tagged_fields) or e4.unknown_tagged_fields:
+                a9 = len(r)
+                r.append(b"\0")
+                if (e4.diverging_epoch.epoch != -1 or e4.diverging_epoch.end_offset != -1 or e4.diverging_epoch.unknown_tagged_fields):
+                    r10 = []
+                    e11 = e4.diverging_epoch
+                    if e11.unknown_tagged_fields:
+                        r10.append(pack_iq(e11.epoch, e11.end_offset) + write_tags(e11.unknown_tagged_fields))
+                    else:
+                        r10.append(pack_iqx(e11.epoch, e11.end_offset))
+                    r.append(write_tag(0, r10))
+                if (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields):
+                    r12 = []
+                    e13 = e4.current_leader
+                    if e13.unknown_tagged_fields:
+                        r12.append(pack_ii(e13.leader_id, e13.leader_epoch) + write_tags(e13.unknown_tagged_fields))
+                    else:
+                        r12.append(pack_iix(e13.leader_id, e13.leader_epoch))
+                    r.append(write_tag(1, r12))
+                if (e4.snapshot_id.end_offset != -1 or e4.snapshot_id.epoch != -1 or e4.snapshot_id.unknown_tagged_fields):
+                    r14 = []
+                    e15 = e4.snapshot_id
+                    if e15.unknown_tagged_fields:
+                        r14.append(pack_qi(e15.end_offset, e15.epoch) + write_tags(e15.unknown_tagged_fields))
+                    else:
+                        r14.append(pack_qix(e15.end_offset, e15.epoch))
+                    r.append(write_tag(2, r14))
+                if e4.unknown_tagged_fields:
+                    merge_tags(r, a9, e4.unknown_tagged_fields)
                 else:
-                    r9.append(pack_iqx(e10.epoch, e10.end_offset))
-                r.append(write_tag(0, r9))
-            if (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields):
-                r11 = []
-                e12 = e4.current_leader
-                if e12.unknown_tagged_fields:
-                    r11.append(pack_ii(e12.leader_id, e12.leader_epoch) + write_tags(e12.unknown_tagged_fields))
-                else:
-                    r11.append(pack_iix(e12.leader_id, e12.leader_epoch))
-                r.append(write_tag(1, r11))
-            if (e4.snapshot_id.end_offset != -1 or e4.snapshot_id.epoch != -1 or e4.snapshot_id.unknown_tagged_fields):
-                r13 = []
-                e14 = e4.snapshot_id
-                if e14.unknown_tagged_fields:
-                    r13.append(pack_qi(e14.end_offset, e14.epoch) + write_tags(e14.unknown_tagged_fields))
-                else:
-                    r13.append(pack_qix(e14.end_offset, e14.epoch))
-                r.append(write_tag(2, r13))
-            if e4.unknown_tagged_fields:
-                merge_tags(r, a8, e4.unknown_tagged_fields)
-            elif len(r) - a8 > 1:
-                r[a8] = write_uvarint(len(r) - a8 - 1)
+                    r[a9] = write_uvarint(len(r) - a9 - 1)
+            else:
+                r.append(b"\0")
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    a15 = len(r)
-    r.append(b"\0")
-    if m.node_endpoints:
-        r16 = []
-        l17 = m.node_endpoints
-        n = len(l17) + 1
-        if n < 128:
-            r16.append(UVARINTS[n])
-        else:
-            r16.append(write_uvarint(n))
-        for e18 in l17:
-            b19 = e18.host.encode()
-            n = len(b19) + 1
+    if m.node_endpoints or m.unknown_tagged_fields:
+        a16 = len(r)
+        r.append(b"\0")
+        if m.node_endpoints:
+            r17 = []
+            l18 = m.node_endpoints
+            n = len(l18) + 1
             if n < 128:
-                r16.append(pack_iB(e18.node_id, n))
+                r17.append(UVARINTS[n])
             else:
-                r16.append(pack_i(e18.node_id) + write_string_length(n, "Host"))
-            r16.append(b19)
-            b20 = e18.rack
-            if b20 is None:
-                n = 0
-                b20 = b""
-            else:
-                b20 = b20.encode()
+                r17.append(write_uvarint(n))
+            for e19 in l18:
+                b20 = e19.host.encode()
                 n = len(b20) + 1
-            if n < 128:
-                r16.append(pack_iB(e18.port, n))
-            else:
-                r16.append(pack_i(e18.port) + write_string_length(n, "Rack"))
-            r16.append(b20)
-            if e18.unknown_tagged_fields:
-                r16.append(write_tags(e18.unknown_tagged_fields))
-            else:
-                r16.append(b"\0")
-        r.append(write_tag(0, r16))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a15, m.unknown_tagged_fields)
-    elif len(r) - a15 > 1:
-        r[a15] = write_uvarint(len(r) - a15 - 1)
+                if n < 128:
+                    r17.append(pack_iB(e19.node_id, n))
+                else:
+                    r17.append(pack_i(e19.node_id) + write_string_length(n, "Host"))
+                r17.append(b20)
+                b21 = e19.rack
+                if b21 is None:
+                    n = 0
+                    b21 = b""
+                else:
+                    b21 = b21.encode()
+                    n = len(b21) + 1
+                if n < 128:
+                    r17.append(pack_iB(e19.port, n))
+                else:
+                    r17.append(pack_i(e19.port) + write_string_length(n, "Rack"))
+                r17.append(b21)
+                if e19.unknown_tagged_fields:
+                    r17.append(write_tags(e19.unknown_tagged_fields))
+                else:
+                    r17.append(b"\0")
+            r.append(write_tag(0, r17))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a16, m.unknown_tagged_fields)
+        else:
+            r[a16] = write_uvarint(len(r) - a16 - 1)
+    else:
+        r.append(b"\0")
     return b"".join(r)
 
 

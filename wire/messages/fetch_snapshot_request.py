@@ -178,11 +178,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _TopicSnapshot()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -238,13 +237,13 @@ def _read_v0(d, o):
             p11 = o + n
             if t10 == 0:
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    m.cluster_id = d[o:(o := o + n - 1)].decode()
+                    m.cluster_id = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     m.cluster_id = None
+                    o += 1
                 else:
-                    m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+                    m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
                 if o != p11:
                     raise wrong_tag_size("ClusterId", o)
             else:
@@ -267,11 +266,10 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _TopicSnapshot()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -330,13 +328,13 @@ def _read_v1(d, o):
             p11 = o + n
             if t10 == 0:
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    m.cluster_id = d[o:(o := o + n - 1)].decode()
+                    m.cluster_id = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     m.cluster_id = None
+                    o += 1
                 else:
-                    m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+                    m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
                 if o != p11:
                     raise wrong_tag_size("ClusterId", o)
             else:
@@ -383,27 +381,30 @@ def _write_v0(m):
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    a7 = len(r)
-    r.append(b"\0")
-    if m.cluster_id is not None:
-        r8 = []
-        b9 = m.cluster_id
-        if b9 is None:
-            n = 0
-            b9 = b""
+    if m.cluster_id is not None or m.unknown_tagged_fields:
+        a7 = len(r)
+        r.append(b"\0")
+        if m.cluster_id is not None:
+            r8 = []
+            b9 = m.cluster_id
+            if b9 is None:
+                n = 0
+                b9 = b""
+            else:
+                b9 = b9.encode()
+                n = len(b9) + 1
+            if n < 128:
+                r8.append(UVARINTS[n])
+            else:
+                r8.append(write_string_length(n, "ClusterId"))
+            r8.append(b9)
+            r.append(write_tag(0, r8))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a7, m.unknown_tagged_fields)
         else:
-            b9 = b9.encode()
-            n = len(b9) + 1
-        if n < 128:
-            r8.append(UVARINTS[n])
-        else:
-            r8.append(write_string_length(n, "ClusterId"))
-        r8.append(b9)
-        r.append(write_tag(0, r8))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a7, m.unknown_tagged_fields)
-    elif len(r) - a7 > 1:
-        r[a7] = write_uvarint(len(r) - a7 - 1)
+            r[a7] = write_uvarint(len(r) - a7 - 1)
+    else:
+        r.append(b"\0")
     return b"".join(r)
 
 
@@ -435,42 +436,48 @@ def _write_v1(m):
                 r.append(pack_iiqi(e5.partition, e5.current_leader_epoch, e6.end_offset, e6.epoch) + write_tags(e6.unknown_tagged_fields))
             else:
                 r.append(pack_iiqix(e5.partition, e5.current_leader_epoch, e6.end_offset, e6.epoch))
-            r.append(pack_q(e5.position))
-            a7 = len(r)
-            r.append(b"\0")
-            if e5.replica_directory_id != ZERO_UUID:
-                if len(e5.replica_directory_id) != 16:
-                    raise no_uuid("ReplicaDirectoryId")
-                r.append(pack_BBU(0, 16, e5.replica_directory_id))
-            if e5.unknown_tagged_fields:
-                merge_tags(r, a7, e5.unknown_tagged_fields)
-            elif len(r) - a7 > 1:
-                r[a7] = write_uvarint(len(r) - a7 - 1)
+            if e5.replica_directory_id != ZERO_UUID or e5.unknown_tagged_fields:
+                r.append(pack_q(e5.position))
+                a7 = len(r)
+                r.append(b"\0")
+                if e5.replica_directory_id != ZERO_UUID:
+                    if len(e5.replica_directory_id) != 16:
+                        raise no_uuid("ReplicaDirectoryId")
+                    r.append(pack_BBU(0, 16, e5.replica_directory_id))
+                if e5.unknown_tagged_fields:
+                    merge_tags(r, a7, e5.unknown_tagged_fields)
+                else:
+                    r[a7] = write_uvarint(len(r) - a7 - 1)
+            else:
+                r.append(pack_qx(e5.position))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    a8 = len(r)
-    r.append(b"\0")
-    if m.cluster_id is not None:
-        r9 = []
-        b10 = m.cluster_id
-        if b10 is None:
-            n = 0
-            b10 = b""
+    if m.cluster_id is not None or m.unknown_tagged_fields:
+        a8 = len(r)
+        r.append(b"\0")
+        if m.cluster_id is not None:
+            r9 = []
+            b10 = m.cluster_id
+            if b10 is None:
+                n = 0
+                b10 = b""
+            else:
+                b10 = b10.encode()
+                n = len(b10) + 1
+            if n < 128:
+                r9.append(UVARINTS[n])
+            else:
+                r9.append(write_string_length(n, "ClusterId"))
+            r9.append(b10)
+            r.append(write_tag(0, r9))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a8, m.unknown_tagged_fields)
         else:
-            b10 = b10.encode()
-            n = len(b10) + 1
-        if n < 128:
-            r9.append(UVARINTS[n])
-        else:
-            r9.append(write_string_length(n, "ClusterId"))
-        r9.append(b10)
-        r.append(write_tag(0, r9))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a8, m.unknown_tagged_fields)
-    elif len(r) - a8 > 1:
-        r[a8] = write_uvarint(len(r) - a8 - 1)
+            r[a8] = write_uvarint(len(r) - a8 - 1)
+    else:
+        r.append(b"\0")
     return b"".join(r)
 
 

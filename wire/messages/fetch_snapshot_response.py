@@ -231,11 +231,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _TopicSnapshot()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -253,11 +252,11 @@ def _read_v0(d, o):
             else:
                 e5.unknown_tagged_fields = ()
             e4.size, e4.position, n = unpack_qqB(d, o)
-            o += 17
+            o += 16
             if 0 < n < 128:
-                e4.unaligned_records = d[o:(o := o + n - 1)]
+                e4.unaligned_records = d[o + 1:(o := o + n)]
             else:
-                e4.unaligned_records, o = compact_bytes(d, o, n, "UnalignedRecords")
+                e4.unaligned_records, o = compact_bytes(d, o + 1, n, "UnalignedRecords")
             e4.current_leader = e6 = _LeaderIdAndEpoch()
             e6.leader_id = 0
             e6.leader_epoch = 0
@@ -327,11 +326,10 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _TopicSnapshot()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -349,11 +347,11 @@ def _read_v1(d, o):
             else:
                 e5.unknown_tagged_fields = ()
             e4.size, e4.position, n = unpack_qqB(d, o)
-            o += 17
+            o += 16
             if 0 < n < 128:
-                e4.unaligned_records = d[o:(o := o + n - 1)]
+                e4.unaligned_records = d[o + 1:(o := o + n)]
             else:
-                e4.unaligned_records, o = compact_bytes(d, o, n, "UnalignedRecords")
+                e4.unaligned_records, o = compact_bytes(d, o + 1, n, "UnalignedRecords")
             e4.current_leader = e6 = _LeaderIdAndEpoch()
             e6.leader_id = 0
             e6.leader_epoch = 0
@@ -413,11 +411,11 @@ def _read_v1(d, o):
                 for _ in range(n):
                     e15 = _NodeEndpoint()
                     e15.node_id, n = unpack_iB(d, o)
-                    o += 5
+                    o += 4
                     if 0 < n < 128:
-                        e15.host = d[o:(o := o + n - 1)].decode()
+                        e15.host = d[o + 1:(o := o + n)].decode()
                     else:
-                        e15.host, o = compact_string(d, o, n, "Host")
+                        e15.host, o = compact_string(d, o + 1, n, "Host")
                     e15.port, t = unpack_HB(d, o)
                     o += 3
                     if t:
@@ -472,20 +470,23 @@ def _write_v0(m):
             else:
                 r.append(pack_qq(e5.size, e5.position) + write_uvarint(n))
             r.append(b7)
-            a8 = len(r)
-            r.append(b"\0")
-            if (e5.current_leader.leader_id != 0 or e5.current_leader.leader_epoch != 0 or e5.current_leader.unknown_tagged_fields):
-                r9 = []
-                e10 = e5.current_leader
-                if e10.unknown_tagged_fields:
-                    r9.append(pack_ii(e10.leader_id, e10.leader_epoch) + write_tags(e10.unknown_tagged_fields))
+            if (e5.current_leader.leader_id != 0 or e5.current_leader.leader_epoch != 0 or e5.current_leader.unknown_tagged_fields) or e5.unknown_tagged_fields:
+                a8 = len(r)
+                r.append(b"\0")
+                if (e5.current_leader.leader_id != 0 or e5.current_leader.leader_epoch != 0 or e5.current_leader.unknown_tagged_fields):
+                    r9 = []
+                    e10 = e5.current_leader
+                    if e10.unknown_tagged_fields:
+                        r9.append(pack_ii(e10.leader_id, e10.leader_epoch) + write_tags(e10.unknown_tagged_fields))
+                    else:
+                        r9.append(pack_iix(e10.leader_id, e10.leader_epoch))
+                    r.append(write_tag(0, r9))
+                if e5.unknown_tagged_fields:
+                    merge_tags(r, a8, e5.unknown_tagged_fields)
                 else:
-                    r9.append(pack_iix(e10.leader_id, e10.leader_epoch))
-                r.append(write_tag(0, r9))
-            if e5.unknown_tagged_fields:
-                merge_tags(r, a8, e5.unknown_tagged_fields)
-            elif len(r) - a8 > 1:
-                r[a8] = write_uvarint(len(r) - a8 - 1)
+                    r[a8] = write_uvarint(len(r) - a8 - 1)
+            else:
+                r.append(b"\0")
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -532,51 +533,57 @@ def _write_v1(m):
             else:
                 r.append(pack_qq(e5.size, e5.position) + write_uvarint(n))
             r.append(b7)
-            a8 = len(r)
-            r.append(b"\0")
-            if (e5.current_leader.leader_id != 0 or e5.current_leader.leader_epoch != 0 or e5.current_leader.unknown_tagged_fields):
-                r9 = []
-                e10 = e5.current_leader
-                if e10.unknown_tagged_fields:
-                    r9.append(pack_ii(e10.leader_id, e10.leader_epoch) + write_tags(e10.unknown_tagged_fields))
+            if (e5.current_leader.leader_id != 0 or e5.current_leader.leader_epoch != 0 or e5.current_leader.unknown_tagged_fields) or e5.unknown_tagged_fields:
+                a8 = len(r)
+                r.append(b"\0")
+                if (e5.current_leader.leader_id != 0 or e5.current_leader.leader_epoch != 0 or e5.current_leader.unknown_tagged_fields):
+                    r9 = []
+                    e10 = e5.current_leader
+                    if e10.unknown_tagged_fields:
+                        r9.append(pack_ii(e10.leader_id, e10.leader_epoch) + write_tags(e10.unknown_tagged_fields))
+                    else:
+                        r9.append(pack_iix(e10.leader_id, e10.leader_epoch))
+                    r.append(write_tag(0, r9))
+                if e5.unknown_tagged_fields:
+                    merge_tags(r, a8, e5.unknown_tagged_fields)
                 else:
-                    r9.append(pack_iix(e10.leader_id, e10.leader_epoch))
-                r.append(write_tag(0, r9))
-            if e5.unknown_tagged_fields:
-                merge_tags(r, a8, e5.unknown_tagged_fields)
-            elif len(r) - a8 > 1:
-                r[a8] = write_uvarint(len(r) - a8 - 1)
+                    r[a8] = write_uvarint(len(r) - a8 - 1)
+            else:
+                r.append(b"\0")
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    a11 = len(r)
-    r.append(b"\0")
-    if m.node_endpoints:
-        r12 = []
-        l13 = m.node_endpoints
-        n = len(l13) + 1
-        if n < 128:
-            r12.append(UVARINTS[n])
-        else:
-            r12.append(write_uvarint(n))
-        for e14 in l13:
-            b15 = e14.host.encode()
-            n = len(b15) + 1
+    if m.node_endpoints or m.unknown_tagged_fields:
+        a11 = len(r)
+        r.append(b"\0")
+        if m.node_endpoints:
+            r12 = []
+            l13 = m.node_endpoints
+            n = len(l13) + 1
             if n < 128:
-                r12.append(pack_iB(e14.node_id, n))
+                r12.append(UVARINTS[n])
             else:
-                r12.append(pack_i(e14.node_id) + write_string_length(n, "Host"))
-            r12.append(b15)
-            if e14.unknown_tagged_fields:
-                r12.append(pack_H(e14.port) + write_tags(e14.unknown_tagged_fields))
-            else:
-                r12.append(pack_Hx(e14.port))
-        r.append(write_tag(0, r12))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a11, m.unknown_tagged_fields)
-    elif len(r) - a11 > 1:
-        r[a11] = write_uvarint(len(r) - a11 - 1)
+                r12.append(write_uvarint(n))
+            for e14 in l13:
+                b15 = e14.host.encode()
+                n = len(b15) + 1
+                if n < 128:
+                    r12.append(pack_iB(e14.node_id, n))
+                else:
+                    r12.append(pack_i(e14.node_id) + write_string_length(n, "Host"))
+                r12.append(b15)
+                if e14.unknown_tagged_fields:
+                    r12.append(pack_H(e14.port) + write_tags(e14.unknown_tagged_fields))
+                else:
+                    r12.append(pack_Hx(e14.port))
+            r.append(write_tag(0, r12))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a11, m.unknown_tagged_fields)
+        else:
+            r[a11] = write_uvarint(len(r) - a11 - 1)
+    else:
+        r.append(b"\0")
     return b"".join(r)
 
 

@@ -120,11 +120,10 @@ def _read_v3(d, o):
     m = _FindCoordinatorRequest()
     m.coordinator_keys = []
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.key = d[o:(o := o + n - 1)].decode()
+        m.key = d[o + 1:(o := o + n)].decode()
     else:
-        m.key, o = compact_string(d, o, n, "Key")
+        m.key, o = compact_string(d, o + 1, n, "Key")
     m.key_type, t = unpack_bB(d, o)
     o += 2
     if t:
@@ -146,11 +145,10 @@ def _read_v4(d, o):
     m.coordinator_keys = l1 = []
     for _ in range(n):
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            v2 = d[o:(o := o + n - 1)].decode()
+            v2 = d[o + 1:(o := o + n)].decode()
         else:
-            v2, o = compact_string(d, o, n, "CoordinatorKeys")
+            v2, o = compact_string(d, o + 1, n, "CoordinatorKeys")
         l1.append(v2)
     t = d[o]
     o += 1

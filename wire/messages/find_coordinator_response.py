@@ -172,19 +172,20 @@ def _read_v3(d, o):
     m = _FindCoordinatorResponse()
     m.coordinators = []
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     m.node_id, n = unpack_iB(d, o)
-    o += 5
+    o += 4
     if 0 < n < 128:
-        m.host = d[o:(o := o + n - 1)].decode()
+        m.host = d[o + 1:(o := o + n)].decode()
     else:
-        m.host, o = compact_string(d, o, n, "Host")
+        m.host, o = compact_string(d, o + 1, n, "Host")
     m.port, t = unpack_iB(d, o)
     o += 5
     if t:
@@ -211,25 +212,25 @@ def _read_v4(d, o):
     for _ in range(n):
         e2 = _Coordinator()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.key = d[o:(o := o + n - 1)].decode()
+            e2.key = d[o + 1:(o := o + n)].decode()
         else:
-            e2.key, o = compact_string(d, o, n, "Key")
+            e2.key, o = compact_string(d, o + 1, n, "Key")
         e2.node_id, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, e2.error_code, n = unpack_ihB(d, o)
-        o += 7
+        o += 6
         if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.error_message = None
+            o += 1
         else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
         t = d[o]
         o += 1
         if t:

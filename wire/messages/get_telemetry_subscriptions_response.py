@@ -106,12 +106,15 @@ def _read_v0(d, o):
     m = _GetTelemetrySubscriptionsResponse()
     m.throttle_time_ms, m.error_code, m.client_instance_id, m.subscription_id, n = unpack_ihUiB(d, o)
     o += 27
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.accepted_compression_types = [*unpack_all_b[n - 1](d, o)]
+        o += 1 * n - 1
+    elif n == 1:
+        m.accepted_compression_types = []
     else:
         n, o = compact_count(d, o, n, 1, "AcceptedCompressionTypes")
-    m.accepted_compression_types = list(unpack_all_b[n](d, o))
-    o += n
+        m.accepted_compression_types = [*unpack_all_b[n](d, o)]
+        o += 1 * n
     m.push_interval_ms, m.telemetry_max_bytes, m.delta_temporality, n = unpack_iioB(d, o)
     o += 10
     if 0 < n < 128:
@@ -121,11 +124,10 @@ def _read_v0(d, o):
     m.requested_metrics = l1 = []
     for _ in range(n):
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            v2 = d[o:(o := o + n - 1)].decode()
+            v2 = d[o + 1:(o := o + n)].decode()
         else:
-            v2, o = compact_string(d, o, n, "RequestedMetrics")
+            v2, o = compact_string(d, o + 1, n, "RequestedMetrics")
         l1.append(v2)
     t = d[o]
     o += 1

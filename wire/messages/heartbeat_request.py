@@ -133,25 +133,24 @@ def _read_v3(d, o):
 def _read_v4(d, o):
     m = _HeartbeatRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     m.generation_id, n = unpack_iB(d, o)
-    o += 5
+    o += 4
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_instance_id = d[o:(o := o + n - 1)].decode()
+        m.group_instance_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.group_instance_id = None
+        o += 1
     else:
-        m.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+        m.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
     t = d[o]
     o += 1
     if t:

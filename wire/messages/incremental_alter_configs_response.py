@@ -159,19 +159,20 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _AlterConfigsResourceResponse()
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
-        if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
-        elif n == 0:
-            e2.error_message = None
-        else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
-        e2.resource_type, n = unpack_bB(d, o)
         o += 2
         if 0 < n < 128:
-            e2.resource_name = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
+        elif n == 0:
+            e2.error_message = None
+            o += 1
         else:
-            e2.resource_name, o = compact_string(d, o, n, "ResourceName")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+        e2.resource_type, n = unpack_bB(d, o)
+        o += 1
+        if 0 < n < 128:
+            e2.resource_name = d[o + 1:(o := o + n)].decode()
+        else:
+            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
         t = d[o]
         o += 1
         if t:

@@ -120,13 +120,13 @@ def _read_v2(d, o):
     m.enable2_pc = False
     m.keep_prepared_txn = False
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.transactional_id = d[o:(o := o + n - 1)].decode()
+        m.transactional_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.transactional_id = None
+        o += 1
     else:
-        m.transactional_id, o = nullable_compact_string(d, o, n, "TransactionalId")
+        m.transactional_id, o = nullable_compact_string(d, o + 1, n, "TransactionalId")
     m.transaction_timeout_ms, t = unpack_iB(d, o)
     o += 5
     if t:
@@ -141,13 +141,13 @@ def _read_v3(d, o):
     m.enable2_pc = False
     m.keep_prepared_txn = False
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.transactional_id = d[o:(o := o + n - 1)].decode()
+        m.transactional_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.transactional_id = None
+        o += 1
     else:
-        m.transactional_id, o = nullable_compact_string(d, o, n, "TransactionalId")
+        m.transactional_id, o = nullable_compact_string(d, o + 1, n, "TransactionalId")
     m.transaction_timeout_ms, m.producer_id, m.producer_epoch, t = unpack_iqhB(d, o)
     o += 15
     if t:
@@ -160,13 +160,13 @@ def _read_v3(d, o):
 def _read_v6(d, o):
     m = _InitProducerIdRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.transactional_id = d[o:(o := o + n - 1)].decode()
+        m.transactional_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.transactional_id = None
+        o += 1
     else:
-        m.transactional_id, o = nullable_compact_string(d, o, n, "TransactionalId")
+        m.transactional_id, o = nullable_compact_string(d, o + 1, n, "TransactionalId")
     m.transaction_timeout_ms, m.producer_id, m.producer_epoch, m.enable2_pc, m.keep_prepared_txn, t = unpack_iqhooB(d, o)
     o += 17
     if t:

@@ -121,34 +121,30 @@ def _read_v6(d, o):
 
 
 def _write_v0(m):
-    r = []
     if m.ongoing_txn_producer_id != -1:
         raise inexpressible("OngoingTxnProducerId")
     if m.ongoing_txn_producer_epoch != -1:
         raise inexpressible("OngoingTxnProducerEpoch")
-    r.append(pack_ihqh(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch))
-    return b"".join(r)
+    return pack_ihqh(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch)
 
 
 def _write_v2(m):
-    r = []
     if m.ongoing_txn_producer_id != -1:
         raise inexpressible("OngoingTxnProducerId")
     if m.ongoing_txn_producer_epoch != -1:
         raise inexpressible("OngoingTxnProducerEpoch")
-    if m.unknown_tagged_fields:
-        r.append(pack_ihqh(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ihqhx(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch))
+    if not (m.unknown_tagged_fields):
+        return pack_ihqhx(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch)
+    r = []
+    r.append(pack_ihqh(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 
 def _write_v6(m):
+    if not (m.unknown_tagged_fields):
+        return pack_ihqhqhx(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch, m.ongoing_txn_producer_id, m.ongoing_txn_producer_epoch)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_ihqhqh(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch, m.ongoing_txn_producer_id, m.ongoing_txn_producer_epoch) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ihqhqhx(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch, m.ongoing_txn_producer_id, m.ongoing_txn_producer_epoch))
+    r.append(pack_ihqhqh(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch, m.ongoing_txn_producer_id, m.ongoing_txn_producer_epoch) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

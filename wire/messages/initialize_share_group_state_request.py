@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     no_uuid,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -25,8 +26,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iiqB = packed("iiqB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
+pack_each_iiqx = pack_each("iiqx")
 pack_iiq = packed("iiq").pack
 pack_iiqx = packed("iiqx").pack
 unpack_UB = packed("UB").unpack_from
@@ -129,11 +132,10 @@ _InitializeShareGroupStateRequest = decoded(InitializeShareGroupStateRequest)
 def _read_v0(d, o):
     m = _InitializeShareGroupStateRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -150,15 +152,28 @@ def _read_v0(d, o):
         else:
             n, o = compact_count(d, o, n, 17, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition, e4.state_epoch, e4.start_offset, t = unpack_iiqB(d, o)
-            o += 17
+        p4 = o + 17 * n
+        for v6, v7, v8, t in iterate_iiqB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 17 * len(l3)
+                for _ in range(n - len(l3)):
+                    e9 = _PartitionData()
+                    e9.partition, e9.state_epoch, e9.start_offset, t = unpack_iiqB(d, o)
+                    o += 17
+                    if t:
+                        e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e9.unknown_tagged_fields = ()
+                    l3.append(e9)
+                break
+            e5 = _PartitionData()
+            e5.partition = v6
+            e5.state_epoch = v7
+            e5.start_offset = v8
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -199,11 +214,15 @@ def _write_v0(m):
             r.append(pack_UB(e3.topic_id, n))
         else:
             r.append(pack_U(e3.topic_id) + write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_iiq(e5.partition, e5.state_epoch, e5.start_offset) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_iiqx(e5.partition, e5.state_epoch, e5.start_offset))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [v for e in l4 for v in (e.partition, e.state_epoch, e.start_offset)]
+            r.append(pack_each_iiqx[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_iiq(e6.partition, e6.state_epoch, e6.start_offset) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_iiqx(e6.partition, e6.state_epoch, e6.start_offset))
         if e3.unknown_tagged_fields:
             r.append(write_tags(e3.unknown_tagged_fields))
         else:

@@ -284,31 +284,29 @@ def _read_v6(d, o):
     m = _JoinGroupRequest()
     m.reason = None
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     m.session_timeout_ms, m.rebalance_timeout_ms, n = unpack_iiB(d, o)
-    o += 9
+    o += 8
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_instance_id = d[o:(o := o + n - 1)].decode()
+        m.group_instance_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.group_instance_id = None
+        o += 1
     else:
-        m.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+        m.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.protocol_type = d[o:(o := o + n - 1)].decode()
+        m.protocol_type = d[o + 1:(o := o + n)].decode()
     else:
-        m.protocol_type, o = compact_string(d, o, n, "ProtocolType")
+        m.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -319,17 +317,15 @@ def _read_v6(d, o):
     for _ in range(n):
         e2 = _JoinGroupRequestProtocol()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.metadata = d[o:(o := o + n - 1)]
+            e2.metadata = d[o + 1:(o := o + n)]
         else:
-            e2.metadata, o = compact_bytes(d, o, n, "Metadata")
+            e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
         t = d[o]
         o += 1
         if t:
@@ -349,31 +345,29 @@ def _read_v6(d, o):
 def _read_v8(d, o):
     m = _JoinGroupRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     m.session_timeout_ms, m.rebalance_timeout_ms, n = unpack_iiB(d, o)
-    o += 9
+    o += 8
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_instance_id = d[o:(o := o + n - 1)].decode()
+        m.group_instance_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.group_instance_id = None
+        o += 1
     else:
-        m.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+        m.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.protocol_type = d[o:(o := o + n - 1)].decode()
+        m.protocol_type = d[o + 1:(o := o + n)].decode()
     else:
-        m.protocol_type, o = compact_string(d, o, n, "ProtocolType")
+        m.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -384,17 +378,15 @@ def _read_v8(d, o):
     for _ in range(n):
         e2 = _JoinGroupRequestProtocol()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.metadata = d[o:(o := o + n - 1)]
+            e2.metadata = d[o + 1:(o := o + n)]
         else:
-            e2.metadata, o = compact_bytes(d, o, n, "Metadata")
+            e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
         t = d[o]
         o += 1
         if t:
@@ -403,13 +395,13 @@ def _read_v8(d, o):
             e2.unknown_tagged_fields = ()
         l1.append(e2)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.reason = d[o:(o := o + n - 1)].decode()
+        m.reason = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.reason = None
+        o += 1
     else:
-        m.reason, o = nullable_compact_string(d, o, n, "Reason")
+        m.reason, o = nullable_compact_string(d, o + 1, n, "Reason")
     t = d[o]
     o += 1
     if t:

@@ -295,23 +295,21 @@ def _read_v6(d, o):
     m.protocol_type = None
     m.skip_assignment = False
     m.throttle_time_ms, m.error_code, m.generation_id, n = unpack_ihiB(d, o)
-    o += 11
+    o += 10
     if 0 < n < 128:
-        m.protocol_name = d[o:(o := o + n - 1)].decode()
+        m.protocol_name = d[o + 1:(o := o + n)].decode()
     else:
-        m.protocol_name, o = compact_string(d, o, n, "ProtocolName")
+        m.protocol_name, o = compact_string(d, o + 1, n, "ProtocolName")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.leader = d[o:(o := o + n - 1)].decode()
+        m.leader = d[o + 1:(o := o + n)].decode()
     else:
-        m.leader, o = compact_string(d, o, n, "Leader")
+        m.leader, o = compact_string(d, o + 1, n, "Leader")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -322,25 +320,23 @@ def _read_v6(d, o):
     for _ in range(n):
         e2 = _JoinGroupResponseMember()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.member_id = d[o:(o := o + n - 1)].decode()
+            e2.member_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.member_id, o = compact_string(d, o, n, "MemberId")
+            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_instance_id = d[o:(o := o + n - 1)].decode()
+            e2.group_instance_id = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.group_instance_id = None
+            o += 1
         else:
-            e2.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+            e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.metadata = d[o:(o := o + n - 1)]
+            e2.metadata = d[o + 1:(o := o + n)]
         else:
-            e2.metadata, o = compact_bytes(d, o, n, "Metadata")
+            e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
         t = d[o]
         o += 1
         if t:
@@ -361,33 +357,32 @@ def _read_v7(d, o):
     m = _JoinGroupResponse()
     m.skip_assignment = False
     m.throttle_time_ms, m.error_code, m.generation_id, n = unpack_ihiB(d, o)
-    o += 11
+    o += 10
     if 0 < n < 128:
-        m.protocol_type = d[o:(o := o + n - 1)].decode()
+        m.protocol_type = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.protocol_type = None
+        o += 1
     else:
-        m.protocol_type, o = nullable_compact_string(d, o, n, "ProtocolType")
+        m.protocol_type, o = nullable_compact_string(d, o + 1, n, "ProtocolType")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.protocol_name = d[o:(o := o + n - 1)].decode()
+        m.protocol_name = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.protocol_name = None
+        o += 1
     else:
-        m.protocol_name, o = nullable_compact_string(d, o, n, "ProtocolName")
+        m.protocol_name, o = nullable_compact_string(d, o + 1, n, "ProtocolName")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.leader = d[o:(o := o + n - 1)].decode()
+        m.leader = d[o + 1:(o := o + n)].decode()
     else:
-        m.leader, o = compact_string(d, o, n, "Leader")
+        m.leader, o = compact_string(d, o + 1, n, "Leader")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -398,25 +393,23 @@ def _read_v7(d, o):
     for _ in range(n):
         e2 = _JoinGroupResponseMember()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.member_id = d[o:(o := o + n - 1)].decode()
+            e2.member_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.member_id, o = compact_string(d, o, n, "MemberId")
+            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_instance_id = d[o:(o := o + n - 1)].decode()
+            e2.group_instance_id = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.group_instance_id = None
+            o += 1
         else:
-            e2.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+            e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.metadata = d[o:(o := o + n - 1)]
+            e2.metadata = d[o + 1:(o := o + n)]
         else:
-            e2.metadata, o = compact_bytes(d, o, n, "Metadata")
+            e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
         t = d[o]
         o += 1
         if t:
@@ -436,33 +429,33 @@ def _read_v7(d, o):
 def _read_v9(d, o):
     m = _JoinGroupResponse()
     m.throttle_time_ms, m.error_code, m.generation_id, n = unpack_ihiB(d, o)
-    o += 11
+    o += 10
     if 0 < n < 128:
-        m.protocol_type = d[o:(o := o + n - 1)].decode()
+        m.protocol_type = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.protocol_type = None
+        o += 1
     else:
-        m.protocol_type, o = nullable_compact_string(d, o, n, "ProtocolType")
+        m.protocol_type, o = nullable_compact_string(d, o + 1, n, "ProtocolType")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.protocol_name = d[o:(o := o + n - 1)].decode()
+        m.protocol_name = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.protocol_name = None
+        o += 1
     else:
-        m.protocol_name, o = nullable_compact_string(d, o, n, "ProtocolName")
+        m.protocol_name, o = nullable_compact_string(d, o + 1, n, "ProtocolName")
     n = d[o]
+    if 0 < n < 128:
+        m.leader = d[o + 1:(o := o + n)].decode()
+    else:
+        m.leader, o = compact_string(d, o + 1, n, "Leader")
+    m.skip_assignment, n = unpack_oB(d, o)
     o += 1
     if 0 < n < 128:
-        m.leader = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.leader, o = compact_string(d, o, n, "Leader")
-    m.skip_assignment, n = unpack_oB(d, o)
-    o += 2
-    if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
-    else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -473,25 +466,23 @@ def _read_v9(d, o):
     for _ in range(n):
         e2 = _JoinGroupResponseMember()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.member_id = d[o:(o := o + n - 1)].decode()
+            e2.member_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.member_id, o = compact_string(d, o, n, "MemberId")
+            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_instance_id = d[o:(o := o + n - 1)].decode()
+            e2.group_instance_id = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.group_instance_id = None
+            o += 1
         else:
-            e2.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+            e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.metadata = d[o:(o := o + n - 1)]
+            e2.metadata = d[o + 1:(o := o + n)]
         else:
-            e2.metadata, o = compact_bytes(d, o, n, "Metadata")
+            e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
         t = d[o]
         o += 1
         if t:

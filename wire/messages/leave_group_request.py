@@ -169,11 +169,10 @@ def _read_v4(d, o):
     m = _LeaveGroupRequest()
     m.member_id = ""
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -185,19 +184,18 @@ def _read_v4(d, o):
         e2 = _MemberIdentity()
         e2.reason = None
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.member_id = d[o:(o := o + n - 1)].decode()
+            e2.member_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.member_id, o = compact_string(d, o, n, "MemberId")
+            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_instance_id = d[o:(o := o + n - 1)].decode()
+            e2.group_instance_id = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.group_instance_id = None
+            o += 1
         else:
-            e2.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+            e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
         t = d[o]
         o += 1
         if t:
@@ -218,11 +216,10 @@ def _read_v5(d, o):
     m = _LeaveGroupRequest()
     m.member_id = ""
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -233,27 +230,26 @@ def _read_v5(d, o):
     for _ in range(n):
         e2 = _MemberIdentity()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.member_id = d[o:(o := o + n - 1)].decode()
+            e2.member_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.member_id, o = compact_string(d, o, n, "MemberId")
+            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_instance_id = d[o:(o := o + n - 1)].decode()
+            e2.group_instance_id = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.group_instance_id = None
+            o += 1
         else:
-            e2.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+            e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.reason = d[o:(o := o + n - 1)].decode()
+            e2.reason = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.reason = None
+            o += 1
         else:
-            e2.reason, o = nullable_compact_string(d, o, n, "Reason")
+            e2.reason, o = nullable_compact_string(d, o + 1, n, "Reason")
         t = d[o]
         o += 1
         if t:

@@ -177,19 +177,18 @@ def _read_v4(d, o):
     for _ in range(n):
         e2 = _MemberResponse()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.member_id = d[o:(o := o + n - 1)].decode()
+            e2.member_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.member_id, o = compact_string(d, o, n, "MemberId")
+            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_instance_id = d[o:(o := o + n - 1)].decode()
+            e2.group_instance_id = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.group_instance_id = None
+            o += 1
         else:
-            e2.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+            e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
         e2.error_code, t = unpack_hB(d, o)
         o += 3
         if t:
@@ -207,19 +206,15 @@ def _read_v4(d, o):
 
 
 def _write_v0(m):
-    r = []
     if m.members:
         raise inexpressible("Members")
-    r.append(pack_h(m.error_code))
-    return b"".join(r)
+    return pack_h(m.error_code)
 
 
 def _write_v1(m):
-    r = []
     if m.members:
         raise inexpressible("Members")
-    r.append(pack_ih(m.throttle_time_ms, m.error_code))
-    return b"".join(r)
+    return pack_ih(m.throttle_time_ms, m.error_code)
 
 
 def _write_v3(m):

@@ -92,12 +92,15 @@ def _read_v1(d, o):
     m = _ListConfigResourcesRequest()
     n = d[o]
     o += 1
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.resource_types = [*unpack_all_b[n - 1](d, o)]
+        o += 1 * n - 1
+    elif n == 1:
+        m.resource_types = []
     else:
         n, o = compact_count(d, o, n, 1, "ResourceTypes")
-    m.resource_types = list(unpack_all_b[n](d, o))
-    o += n
+        m.resource_types = [*unpack_all_b[n](d, o)]
+        o += 1 * n
     t = d[o]
     o += 1
     if t:
@@ -108,13 +111,12 @@ def _read_v1(d, o):
 
 
 def _write_v0(m):
-    r = []
     if m.resource_types:
         raise inexpressible("ResourceTypes")
-    if m.unknown_tagged_fields:
-        r.append(write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(b"\0")
+    if not (m.unknown_tagged_fields):
+        return b"\0"
+    r = []
+    r.append(write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

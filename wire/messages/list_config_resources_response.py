@@ -117,11 +117,10 @@ def _read_v0(d, o):
         e2 = _ConfigResource()
         e2.resource_type = 16
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.resource_name = d[o:(o := o + n - 1)].decode()
+            e2.resource_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.resource_name, o = compact_string(d, o, n, "ResourceName")
+            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
         t = d[o]
         o += 1
         if t:
@@ -150,11 +149,10 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _ConfigResource()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.resource_name = d[o:(o := o + n - 1)].decode()
+            e2.resource_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.resource_name, o = compact_string(d, o, n, "ResourceName")
+            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
         e2.resource_type, t = unpack_bB(d, o)
         o += 2
         if t:

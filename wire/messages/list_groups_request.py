@@ -109,11 +109,10 @@ def _read_v4(d, o):
     m.states_filter = l1 = []
     for _ in range(n):
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            v2 = d[o:(o := o + n - 1)].decode()
+            v2 = d[o + 1:(o := o + n)].decode()
         else:
-            v2, o = compact_string(d, o, n, "StatesFilter")
+            v2, o = compact_string(d, o + 1, n, "StatesFilter")
         l1.append(v2)
     t = d[o]
     o += 1
@@ -135,11 +134,10 @@ def _read_v5(d, o):
     m.states_filter = l1 = []
     for _ in range(n):
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            v2 = d[o:(o := o + n - 1)].decode()
+            v2 = d[o + 1:(o := o + n)].decode()
         else:
-            v2, o = compact_string(d, o, n, "StatesFilter")
+            v2, o = compact_string(d, o + 1, n, "StatesFilter")
         l1.append(v2)
     n = d[o]
     o += 1
@@ -150,11 +148,10 @@ def _read_v5(d, o):
     m.types_filter = l3 = []
     for _ in range(n):
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            v4 = d[o:(o := o + n - 1)].decode()
+            v4 = d[o + 1:(o := o + n)].decode()
         else:
-            v4, o = compact_string(d, o, n, "TypesFilter")
+            v4, o = compact_string(d, o + 1, n, "TypesFilter")
         l3.append(v4)
     t = d[o]
     o += 1
@@ -166,24 +163,22 @@ def _read_v5(d, o):
 
 
 def _write_v0(m):
-    r = []
     if m.states_filter:
         raise inexpressible("StatesFilter")
     if m.types_filter:
         raise inexpressible("TypesFilter")
-    return b"".join(r)
+    return b""
 
 
 def _write_v3(m):
-    r = []
     if m.states_filter:
         raise inexpressible("StatesFilter")
     if m.types_filter:
         raise inexpressible("TypesFilter")
-    if m.unknown_tagged_fields:
-        r.append(write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(b"\0")
+    if not (m.unknown_tagged_fields):
+        return b"\0"
+    r = []
+    r.append(write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

@@ -192,17 +192,15 @@ def _read_v3(d, o):
         e2.group_state = ""
         e2.group_type = ""
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.protocol_type = d[o:(o := o + n - 1)].decode()
+            e2.protocol_type = d[o + 1:(o := o + n)].decode()
         else:
-            e2.protocol_type, o = compact_string(d, o, n, "ProtocolType")
+            e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
         t = d[o]
         o += 1
         if t:
@@ -232,23 +230,20 @@ def _read_v4(d, o):
         e2 = _ListedGroup()
         e2.group_type = ""
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.protocol_type = d[o:(o := o + n - 1)].decode()
+            e2.protocol_type = d[o + 1:(o := o + n)].decode()
         else:
-            e2.protocol_type, o = compact_string(d, o, n, "ProtocolType")
+            e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_state = d[o:(o := o + n - 1)].decode()
+            e2.group_state = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_state, o = compact_string(d, o, n, "GroupState")
+            e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
         t = d[o]
         o += 1
         if t:
@@ -277,29 +272,25 @@ def _read_v5(d, o):
     for _ in range(n):
         e2 = _ListedGroup()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.protocol_type = d[o:(o := o + n - 1)].decode()
+            e2.protocol_type = d[o + 1:(o := o + n)].decode()
         else:
-            e2.protocol_type, o = compact_string(d, o, n, "ProtocolType")
+            e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_state = d[o:(o := o + n - 1)].decode()
+            e2.group_state = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_state, o = compact_string(d, o, n, "GroupState")
+            e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_type = d[o:(o := o + n - 1)].decode()
+            e2.group_type = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_type, o = compact_string(d, o, n, "GroupType")
+            e2.group_type, o = compact_string(d, o + 1, n, "GroupType")
         t = d[o]
         o += 1
         if t:

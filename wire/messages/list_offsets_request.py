@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_string,
     inexpressible,
     null_field,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -26,6 +27,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iiq = packed("iiq").iter_unpack
+iterate_iiqB = packed("iiqB").iter_unpack
+iterate_iq = packed("iq").iter_unpack
+pack_each_iiq = pack_each("iiq")
+pack_each_iiqx = pack_each("iiqx")
+pack_each_iq = pack_each("iq")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_ib = packed("ib").pack
@@ -42,9 +49,7 @@ unpack_iB = packed("iB").unpack_from
 unpack_ibB = packed("ibB").unpack_from
 unpack_ibi = packed("ibi").unpack_from
 unpack_ii = packed("ii").unpack_from
-unpack_iiq = packed("iiq").unpack_from
 unpack_iiqB = packed("iiqB").unpack_from
-unpack_iq = packed("iq").unpack_from
 
 
 class ListOffsetsPartition(Struct):
@@ -172,13 +177,16 @@ def _read_v1(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _ListOffsetsPartition()
-                    e4.current_leader_epoch = -1
-                    e4.unknown_tagged_fields = ()
-                    e4.partition_index, e4.timestamp = unpack_iq(d, o)
-                    o += 12
-                    l3.append(e4)
+                p4 = o + 12 * n
+                for v6, v7 in iterate_iq(d[o:p4]):
+                    e5 = _ListOffsetsPartition()
+                    e5.current_leader_epoch = -1
+                    e5.partition_index = v6
+                    e5.timestamp = v7
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -212,13 +220,16 @@ def _read_v2(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _ListOffsetsPartition()
-                    e4.current_leader_epoch = -1
-                    e4.unknown_tagged_fields = ()
-                    e4.partition_index, e4.timestamp = unpack_iq(d, o)
-                    o += 12
-                    l3.append(e4)
+                p4 = o + 12 * n
+                for v6, v7 in iterate_iq(d[o:p4]):
+                    e5 = _ListOffsetsPartition()
+                    e5.current_leader_epoch = -1
+                    e5.partition_index = v6
+                    e5.timestamp = v7
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -252,12 +263,16 @@ def _read_v4(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _ListOffsetsPartition()
-                    e4.unknown_tagged_fields = ()
-                    e4.partition_index, e4.current_leader_epoch, e4.timestamp = unpack_iiq(d, o)
-                    o += 16
-                    l3.append(e4)
+                p4 = o + 16 * n
+                for v6, v7, v8 in iterate_iiq(d[o:p4]):
+                    e5 = _ListOffsetsPartition()
+                    e5.partition_index = v6
+                    e5.current_leader_epoch = v7
+                    e5.timestamp = v8
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -277,11 +292,10 @@ def _read_v6(d, o):
     for _ in range(n):
         e2 = _ListOffsetsTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -289,15 +303,28 @@ def _read_v6(d, o):
         else:
             n, o = compact_count(d, o, n, 17, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _ListOffsetsPartition()
-            e4.partition_index, e4.current_leader_epoch, e4.timestamp, t = unpack_iiqB(d, o)
-            o += 17
+        p4 = o + 17 * n
+        for v6, v7, v8, t in iterate_iiqB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 17 * len(l3)
+                for _ in range(n - len(l3)):
+                    e9 = _ListOffsetsPartition()
+                    e9.partition_index, e9.current_leader_epoch, e9.timestamp, t = unpack_iiqB(d, o)
+                    o += 17
+                    if t:
+                        e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e9.unknown_tagged_fields = ()
+                    l3.append(e9)
+                break
+            e5 = _ListOffsetsPartition()
+            e5.partition_index = v6
+            e5.current_leader_epoch = v7
+            e5.timestamp = v8
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -326,11 +353,10 @@ def _read_v10(d, o):
     for _ in range(n):
         e2 = _ListOffsetsTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -338,15 +364,28 @@ def _read_v10(d, o):
         else:
             n, o = compact_count(d, o, n, 17, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _ListOffsetsPartition()
-            e4.partition_index, e4.current_leader_epoch, e4.timestamp, t = unpack_iiqB(d, o)
-            o += 17
+        p4 = o + 17 * n
+        for v6, v7, v8, t in iterate_iiqB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 17 * len(l3)
+                for _ in range(n - len(l3)):
+                    e9 = _ListOffsetsPartition()
+                    e9.partition_index, e9.current_leader_epoch, e9.timestamp, t = unpack_iiqB(d, o)
+                    o += 17
+                    if t:
+                        e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e9.unknown_tagged_fields = ()
+                    l3.append(e9)
+                break
+            e5 = _ListOffsetsPartition()
+            e5.partition_index = v6
+            e5.current_leader_epoch = v7
+            e5.timestamp = v8
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -378,8 +417,12 @@ def _write_v1(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            r.append(pack_iq(e5.partition_index, e5.timestamp))
+        if len(l4) > 8:
+            f5 = [v for e in l4 for v in (e.partition_index, e.timestamp)]
+            r.append(pack_each_iq[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                r.append(pack_iq(e6.partition_index, e6.timestamp))
     return b"".join(r)
 
 
@@ -396,8 +439,12 @@ def _write_v2(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            r.append(pack_iq(e5.partition_index, e5.timestamp))
+        if len(l4) > 8:
+            f5 = [v for e in l4 for v in (e.partition_index, e.timestamp)]
+            r.append(pack_each_iq[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                r.append(pack_iq(e6.partition_index, e6.timestamp))
     return b"".join(r)
 
 
@@ -414,8 +461,12 @@ def _write_v4(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            r.append(pack_iiq(e5.partition_index, e5.current_leader_epoch, e5.timestamp))
+        if len(l4) > 8:
+            f5 = [v for e in l4 for v in (e.partition_index, e.current_leader_epoch, e.timestamp)]
+            r.append(pack_each_iiq[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                r.append(pack_iiq(e6.partition_index, e6.current_leader_epoch, e6.timestamp))
     return b"".join(r)
 
 
@@ -441,11 +492,15 @@ def _write_v6(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_iiq(e5.partition_index, e5.current_leader_epoch, e5.timestamp) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_iiqx(e5.partition_index, e5.current_leader_epoch, e5.timestamp))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [v for e in l4 for v in (e.partition_index, e.current_leader_epoch, e.timestamp)]
+            r.append(pack_each_iiqx[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_iiq(e6.partition_index, e6.current_leader_epoch, e6.timestamp) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_iiqx(e6.partition_index, e6.current_leader_epoch, e6.timestamp))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -479,11 +534,15 @@ def _write_v10(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_iiq(e5.partition_index, e5.current_leader_epoch, e5.timestamp) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_iiqx(e5.partition_index, e5.current_leader_epoch, e5.timestamp))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [v for e in l4 for v in (e.partition_index, e.current_leader_epoch, e.timestamp)]
+            r.append(pack_each_iiqx[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_iiq(e6.partition_index, e6.current_leader_epoch, e6.timestamp) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_iiqx(e6.partition_index, e6.current_leader_epoch, e6.timestamp))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_string,
     inexpressible,
     null_field,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -26,6 +27,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_ihqq = packed("ihqq").iter_unpack
+iterate_ihqqi = packed("ihqqi").iter_unpack
+iterate_ihqqiB = packed("ihqqiB").iter_unpack
+pack_each_ihqqi = pack_each("ihqqi")
+pack_each_ihqqix = pack_each("ihqqix")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -36,8 +42,6 @@ pack_ii = packed("ii").pack
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
-unpack_ihqq = packed("ihqq").unpack_from
-unpack_ihqqi = packed("ihqqi").unpack_from
 unpack_ihqqiB = packed("ihqqiB").unpack_from
 unpack_ii = packed("ii").unpack_from
 
@@ -166,13 +170,18 @@ def _read_v1(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _ListOffsetsPartitionResponse()
-                    e4.leader_epoch = -1
-                    e4.unknown_tagged_fields = ()
-                    e4.partition_index, e4.error_code, e4.timestamp, e4.offset = unpack_ihqq(d, o)
-                    o += 22
-                    l3.append(e4)
+                p4 = o + 22 * n
+                for v6, v7, v8, v9 in iterate_ihqq(d[o:p4]):
+                    e5 = _ListOffsetsPartitionResponse()
+                    e5.leader_epoch = -1
+                    e5.partition_index = v6
+                    e5.error_code = v7
+                    e5.timestamp = v8
+                    e5.offset = v9
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -205,13 +214,18 @@ def _read_v2(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _ListOffsetsPartitionResponse()
-                    e4.leader_epoch = -1
-                    e4.unknown_tagged_fields = ()
-                    e4.partition_index, e4.error_code, e4.timestamp, e4.offset = unpack_ihqq(d, o)
-                    o += 22
-                    l3.append(e4)
+                p4 = o + 22 * n
+                for v6, v7, v8, v9 in iterate_ihqq(d[o:p4]):
+                    e5 = _ListOffsetsPartitionResponse()
+                    e5.leader_epoch = -1
+                    e5.partition_index = v6
+                    e5.error_code = v7
+                    e5.timestamp = v8
+                    e5.offset = v9
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -244,12 +258,18 @@ def _read_v4(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _ListOffsetsPartitionResponse()
-                    e4.unknown_tagged_fields = ()
-                    e4.partition_index, e4.error_code, e4.timestamp, e4.offset, e4.leader_epoch = unpack_ihqqi(d, o)
-                    o += 26
-                    l3.append(e4)
+                p4 = o + 26 * n
+                for v6, v7, v8, v9, v10 in iterate_ihqqi(d[o:p4]):
+                    e5 = _ListOffsetsPartitionResponse()
+                    e5.partition_index = v6
+                    e5.error_code = v7
+                    e5.timestamp = v8
+                    e5.offset = v9
+                    e5.leader_epoch = v10
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -268,11 +288,10 @@ def _read_v6(d, o):
     for _ in range(n):
         e2 = _ListOffsetsTopicResponse()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -280,15 +299,30 @@ def _read_v6(d, o):
         else:
             n, o = compact_count(d, o, n, 27, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _ListOffsetsPartitionResponse()
-            e4.partition_index, e4.error_code, e4.timestamp, e4.offset, e4.leader_epoch, t = unpack_ihqqiB(d, o)
-            o += 27
+        p4 = o + 27 * n
+        for v6, v7, v8, v9, v10, t in iterate_ihqqiB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 27 * len(l3)
+                for _ in range(n - len(l3)):
+                    e11 = _ListOffsetsPartitionResponse()
+                    e11.partition_index, e11.error_code, e11.timestamp, e11.offset, e11.leader_epoch, t = unpack_ihqqiB(d, o)
+                    o += 27
+                    if t:
+                        e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e11.unknown_tagged_fields = ()
+                    l3.append(e11)
+                break
+            e5 = _ListOffsetsPartitionResponse()
+            e5.partition_index = v6
+            e5.error_code = v7
+            e5.timestamp = v8
+            e5.offset = v9
+            e5.leader_epoch = v10
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -358,8 +392,12 @@ def _write_v4(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            r.append(pack_ihqqi(e5.partition_index, e5.error_code, e5.timestamp, e5.offset, e5.leader_epoch))
+        if len(l4) > 8:
+            f5 = [v for e in l4 for v in (e.partition_index, e.error_code, e.timestamp, e.offset, e.leader_epoch)]
+            r.append(pack_each_ihqqi[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                r.append(pack_ihqqi(e6.partition_index, e6.error_code, e6.timestamp, e6.offset, e6.leader_epoch))
     return b"".join(r)
 
 
@@ -385,11 +423,15 @@ def _write_v6(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_ihqqi(e5.partition_index, e5.error_code, e5.timestamp, e5.offset, e5.leader_epoch) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_ihqqix(e5.partition_index, e5.error_code, e5.timestamp, e5.offset, e5.leader_epoch))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [v for e in l4 for v in (e.partition_index, e.error_code, e.timestamp, e.offset, e.leader_epoch)]
+            r.append(pack_each_ihqqix[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_ihqqi(e6.partition_index, e6.error_code, e6.timestamp, e6.offset, e6.leader_epoch) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_ihqqix(e6.partition_index, e6.error_code, e6.timestamp, e6.offset, e6.leader_epoch))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -119,19 +119,21 @@ def _read_v0(d, o):
         for _ in range(n):
             e2 = _ListPartitionReassignmentsTopics()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e2.name = d[o:(o := o + n - 1)].decode()
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e2.name, o = compact_string(d, o, n, "Name")
+                e2.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e2.partition_indexes = []
             else:
                 n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-            e2.partition_indexes = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e2.partition_indexes = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:

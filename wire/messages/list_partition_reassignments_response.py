@@ -138,13 +138,14 @@ _ListPartitionReassignmentsResponse = decoded(ListPartitionReassignmentsResponse
 def _read_v0(d, o):
     m = _ListPartitionReassignmentsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -155,11 +156,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _OngoingTopicReassignment()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -171,28 +171,37 @@ def _read_v0(d, o):
             e4 = _OngoingPartitionReassignment()
             e4.partition_index, n = unpack_iB(d, o)
             o += 5
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.replicas = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "Replicas")
-            e4.replicas = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e4.replicas = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.adding_replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "AddingReplicas")
-            e4.adding_replicas = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e4.adding_replicas = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.removing_replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "RemovingReplicas")
-            e4.removing_replicas = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e4.removing_replicas = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:

@@ -103,20 +103,22 @@ def _read_v0(d, o):
     m.state_filters = l1 = []
     for _ in range(n):
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            v2 = d[o:(o := o + n - 1)].decode()
+            v2 = d[o + 1:(o := o + n)].decode()
         else:
-            v2, o = compact_string(d, o, n, "StateFilters")
+            v2, o = compact_string(d, o + 1, n, "StateFilters")
         l1.append(v2)
     n = d[o]
     o += 1
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.producer_id_filters = [*unpack_all_q[n - 1](d, o)]
+        o += 8 * n - 8
+    elif n == 1:
+        m.producer_id_filters = []
     else:
         n, o = compact_count(d, o, n, 8, "ProducerIdFilters")
-    m.producer_id_filters = list(unpack_all_q[n](d, o))
-    o += 8 * n
+        m.producer_id_filters = [*unpack_all_q[n](d, o)]
+        o += 8 * n
     t = d[o]
     o += 1
     if t:
@@ -138,20 +140,22 @@ def _read_v1(d, o):
     m.state_filters = l1 = []
     for _ in range(n):
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            v2 = d[o:(o := o + n - 1)].decode()
+            v2 = d[o + 1:(o := o + n)].decode()
         else:
-            v2, o = compact_string(d, o, n, "StateFilters")
+            v2, o = compact_string(d, o + 1, n, "StateFilters")
         l1.append(v2)
     n = d[o]
     o += 1
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.producer_id_filters = [*unpack_all_q[n - 1](d, o)]
+        o += 8 * n - 8
+    elif n == 1:
+        m.producer_id_filters = []
     else:
         n, o = compact_count(d, o, n, 8, "ProducerIdFilters")
-    m.producer_id_filters = list(unpack_all_q[n](d, o))
-    o += 8 * n
+        m.producer_id_filters = [*unpack_all_q[n](d, o)]
+        o += 8 * n
     m.duration_filter, t = unpack_qB(d, o)
     o += 9
     if t:
@@ -172,28 +176,31 @@ def _read_v2(d, o):
     m.state_filters = l1 = []
     for _ in range(n):
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            v2 = d[o:(o := o + n - 1)].decode()
+            v2 = d[o + 1:(o := o + n)].decode()
         else:
-            v2, o = compact_string(d, o, n, "StateFilters")
+            v2, o = compact_string(d, o + 1, n, "StateFilters")
         l1.append(v2)
     n = d[o]
     o += 1
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.producer_id_filters = [*unpack_all_q[n - 1](d, o)]
+        o += 8 * n - 8
+    elif n == 1:
+        m.producer_id_filters = []
     else:
         n, o = compact_count(d, o, n, 8, "ProducerIdFilters")
-    m.producer_id_filters = list(unpack_all_q[n](d, o))
-    o += 8 * n
+        m.producer_id_filters = [*unpack_all_q[n](d, o)]
+        o += 8 * n
     m.duration_filter, n = unpack_qB(d, o)
-    o += 9
+    o += 8
     if 0 < n < 128:
-        m.transactional_id_pattern = d[o:(o := o + n - 1)].decode()
+        m.transactional_id_pattern = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.transactional_id_pattern = None
+        o += 1
     else:
-        m.transactional_id_pattern, o = nullable_compact_string(d, o, n, "TransactionalIdPattern")
+        m.transactional_id_pattern, o = nullable_compact_string(d, o + 1, n, "TransactionalIdPattern")
     t = d[o]
     o += 1
     if t:

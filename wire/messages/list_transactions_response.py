@@ -119,11 +119,10 @@ def _read_v0(d, o):
     m.unknown_state_filters = l1 = []
     for _ in range(n):
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            v2 = d[o:(o := o + n - 1)].decode()
+            v2 = d[o + 1:(o := o + n)].decode()
         else:
-            v2, o = compact_string(d, o, n, "UnknownStateFilters")
+            v2, o = compact_string(d, o + 1, n, "UnknownStateFilters")
         l1.append(v2)
     n = d[o]
     o += 1
@@ -135,17 +134,16 @@ def _read_v0(d, o):
     for _ in range(n):
         e4 = _TransactionState()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e4.transactional_id = d[o:(o := o + n - 1)].decode()
+            e4.transactional_id = d[o + 1:(o := o + n)].decode()
         else:
-            e4.transactional_id, o = compact_string(d, o, n, "TransactionalId")
+            e4.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
         e4.producer_id, n = unpack_qB(d, o)
-        o += 9
+        o += 8
         if 0 < n < 128:
-            e4.transaction_state = d[o:(o := o + n - 1)].decode()
+            e4.transaction_state = d[o + 1:(o := o + n)].decode()
         else:
-            e4.transaction_state, o = compact_string(d, o, n, "TransactionState")
+            e4.transaction_state, o = compact_string(d, o + 1, n, "TransactionState")
         t = d[o]
         o += 1
         if t:

@@ -250,11 +250,10 @@ def _read_v9(d, o):
             e2 = _MetadataRequestTopic()
             e2.topic_id = ZERO_UUID
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e2.name = d[o:(o := o + n - 1)].decode()
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e2.name, o = compact_string(d, o, n, "Name")
+                e2.name, o = compact_string(d, o + 1, n, "Name")
             t = d[o]
             o += 1
             if t:
@@ -286,13 +285,14 @@ def _read_v10(d, o):
         for _ in range(n):
             e2 = _MetadataRequestTopic()
             e2.topic_id, n = unpack_UB(d, o)
-            o += 17
+            o += 16
             if 0 < n < 128:
-                e2.name = d[o:(o := o + n - 1)].decode()
+                e2.name = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e2.name = None
+                o += 1
             else:
-                e2.name, o = nullable_compact_string(d, o, n, "Name")
+                e2.name, o = nullable_compact_string(d, o + 1, n, "Name")
             t = d[o]
             o += 1
             if t:
@@ -325,13 +325,14 @@ def _read_v11(d, o):
         for _ in range(n):
             e2 = _MetadataRequestTopic()
             e2.topic_id, n = unpack_UB(d, o)
-            o += 17
+            o += 16
             if 0 < n < 128:
-                e2.name = d[o:(o := o + n - 1)].decode()
+                e2.name = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e2.name = None
+                o += 1
             else:
-                e2.name, o = nullable_compact_string(d, o, n, "Name")
+                e2.name, o = nullable_compact_string(d, o + 1, n, "Name")
             t = d[o]
             o += 1
             if t:

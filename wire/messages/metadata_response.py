@@ -274,7 +274,7 @@ def _read_v0(d, o):
                     if n < 0:
                         raise null_field("ReplicaNodes")
                     else:
-                        e6.replica_nodes = list(unpack_all_i[n](d, o))
+                        e6.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n, = unpack_i(d, o)
                     o += 4
@@ -283,7 +283,7 @@ def _read_v0(d, o):
                     if n < 0:
                         raise null_field("IsrNodes")
                     else:
-                        e6.isr_nodes = list(unpack_all_i[n](d, o))
+                        e6.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     e6.unknown_tagged_fields = ()
                     l5.append(e6)
@@ -360,7 +360,7 @@ def _read_v1(d, o):
                     if n < 0:
                         raise null_field("ReplicaNodes")
                     else:
-                        e6.replica_nodes = list(unpack_all_i[n](d, o))
+                        e6.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n, = unpack_i(d, o)
                     o += 4
@@ -369,7 +369,7 @@ def _read_v1(d, o):
                     if n < 0:
                         raise null_field("IsrNodes")
                     else:
-                        e6.isr_nodes = list(unpack_all_i[n](d, o))
+                        e6.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     e6.unknown_tagged_fields = ()
                     l5.append(e6)
@@ -451,7 +451,7 @@ def _read_v2(d, o):
                     if n < 0:
                         raise null_field("ReplicaNodes")
                     else:
-                        e6.replica_nodes = list(unpack_all_i[n](d, o))
+                        e6.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n, = unpack_i(d, o)
                     o += 4
@@ -460,7 +460,7 @@ def _read_v2(d, o):
                     if n < 0:
                         raise null_field("IsrNodes")
                     else:
-                        e6.isr_nodes = list(unpack_all_i[n](d, o))
+                        e6.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     e6.unknown_tagged_fields = ()
                     l5.append(e6)
@@ -541,7 +541,7 @@ def _read_v3(d, o):
                     if n < 0:
                         raise null_field("ReplicaNodes")
                     else:
-                        e6.replica_nodes = list(unpack_all_i[n](d, o))
+                        e6.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n, = unpack_i(d, o)
                     o += 4
@@ -550,7 +550,7 @@ def _read_v3(d, o):
                     if n < 0:
                         raise null_field("IsrNodes")
                     else:
-                        e6.isr_nodes = list(unpack_all_i[n](d, o))
+                        e6.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     e6.unknown_tagged_fields = ()
                     l5.append(e6)
@@ -630,7 +630,7 @@ def _read_v5(d, o):
                     if n < 0:
                         raise null_field("ReplicaNodes")
                     else:
-                        e6.replica_nodes = list(unpack_all_i[n](d, o))
+                        e6.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n, = unpack_i(d, o)
                     o += 4
@@ -639,7 +639,7 @@ def _read_v5(d, o):
                     if n < 0:
                         raise null_field("IsrNodes")
                     else:
-                        e6.isr_nodes = list(unpack_all_i[n](d, o))
+                        e6.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n, = unpack_i(d, o)
                     o += 4
@@ -648,7 +648,7 @@ def _read_v5(d, o):
                     if n < 0:
                         raise null_field("OfflineReplicas")
                     else:
-                        e6.offline_replicas = list(unpack_all_i[n](d, o))
+                        e6.offline_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     e6.unknown_tagged_fields = ()
                     l5.append(e6)
@@ -727,7 +727,7 @@ def _read_v7(d, o):
                     if n < 0:
                         raise null_field("ReplicaNodes")
                     else:
-                        e6.replica_nodes = list(unpack_all_i[n](d, o))
+                        e6.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n, = unpack_i(d, o)
                     o += 4
@@ -736,7 +736,7 @@ def _read_v7(d, o):
                     if n < 0:
                         raise null_field("IsrNodes")
                     else:
-                        e6.isr_nodes = list(unpack_all_i[n](d, o))
+                        e6.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n, = unpack_i(d, o)
                     o += 4
@@ -745,7 +745,7 @@ def _read_v7(d, o):
                     if n < 0:
                         raise null_field("OfflineReplicas")
                     else:
-                        e6.offline_replicas = list(unpack_all_i[n](d, o))
+                        e6.offline_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     e6.unknown_tagged_fields = ()
                     l5.append(e6)
@@ -822,7 +822,7 @@ def _read_v8(d, o):
                     if n < 0:
                         raise null_field("ReplicaNodes")
                     else:
-                        e6.replica_nodes = list(unpack_all_i[n](d, o))
+                        e6.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n, = unpack_i(d, o)
                     o += 4
@@ -831,7 +831,7 @@ def _read_v8(d, o):
                     if n < 0:
                         raise null_field("IsrNodes")
                     else:
-                        e6.isr_nodes = list(unpack_all_i[n](d, o))
+                        e6.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n, = unpack_i(d, o)
                     o += 4
@@ -840,7 +840,7 @@ def _read_v8(d, o):
                     if n < 0:
                         raise null_field("OfflineReplicas")
                     else:
-                        e6.offline_replicas = list(unpack_all_i[n](d, o))
+                        e6.offline_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     e6.unknown_tagged_fields = ()
                     l5.append(e6)
@@ -867,19 +867,20 @@ def _read_v9(d, o):
     for _ in range(n):
         e2 = _MetadataResponseBroker()
         e2.node_id, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.rack = d[o:(o := o + n - 1)].decode()
+            e2.rack = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.rack = None
+            o += 1
         else:
-            e2.rack, o = nullable_compact_string(d, o, n, "Rack")
+            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
         t = d[o]
         o += 1
         if t:
@@ -888,13 +889,13 @@ def _read_v9(d, o):
             e2.unknown_tagged_fields = ()
         l1.append(e2)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.cluster_id = None
+        o += 1
     else:
-        m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
     m.controller_id, n = unpack_iB(d, o)
     o += 5
     if 0 < n < 128:
@@ -906,11 +907,11 @@ def _read_v9(d, o):
         e4 = _MetadataResponseTopic()
         e4.topic_id = ZERO_UUID
         e4.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         else:
-            e4.name, o = compact_string(d, o, n, "Name")
+            e4.name, o = compact_string(d, o + 1, n, "Name")
         e4.is_internal, n = unpack_oB(d, o)
         o += 2
         if 0 < n < 128:
@@ -922,28 +923,37 @@ def _read_v9(d, o):
             e6 = _MetadataResponsePartition()
             e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiiB(d, o)
             o += 15
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.replica_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-            e6.replica_nodes = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.isr_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "IsrNodes")
-            e6.isr_nodes = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.offline_replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-            e6.offline_replicas = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.offline_replicas = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -980,19 +990,20 @@ def _read_v10(d, o):
     for _ in range(n):
         e2 = _MetadataResponseBroker()
         e2.node_id, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.rack = d[o:(o := o + n - 1)].decode()
+            e2.rack = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.rack = None
+            o += 1
         else:
-            e2.rack, o = nullable_compact_string(d, o, n, "Rack")
+            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
         t = d[o]
         o += 1
         if t:
@@ -1001,13 +1012,13 @@ def _read_v10(d, o):
             e2.unknown_tagged_fields = ()
         l1.append(e2)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.cluster_id = None
+        o += 1
     else:
-        m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
     m.controller_id, n = unpack_iB(d, o)
     o += 5
     if 0 < n < 128:
@@ -1018,11 +1029,11 @@ def _read_v10(d, o):
     for _ in range(n):
         e4 = _MetadataResponseTopic()
         e4.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         else:
-            e4.name, o = compact_string(d, o, n, "Name")
+            e4.name, o = compact_string(d, o + 1, n, "Name")
         e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
         o += 18
         if 0 < n < 128:
@@ -1034,28 +1045,37 @@ def _read_v10(d, o):
             e6 = _MetadataResponsePartition()
             e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiiB(d, o)
             o += 15
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.replica_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-            e6.replica_nodes = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.isr_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "IsrNodes")
-            e6.isr_nodes = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.offline_replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-            e6.offline_replicas = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.offline_replicas = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -1093,19 +1113,20 @@ def _read_v11(d, o):
     for _ in range(n):
         e2 = _MetadataResponseBroker()
         e2.node_id, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.rack = d[o:(o := o + n - 1)].decode()
+            e2.rack = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.rack = None
+            o += 1
         else:
-            e2.rack, o = nullable_compact_string(d, o, n, "Rack")
+            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
         t = d[o]
         o += 1
         if t:
@@ -1114,13 +1135,13 @@ def _read_v11(d, o):
             e2.unknown_tagged_fields = ()
         l1.append(e2)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.cluster_id = None
+        o += 1
     else:
-        m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
     m.controller_id, n = unpack_iB(d, o)
     o += 5
     if 0 < n < 128:
@@ -1131,11 +1152,11 @@ def _read_v11(d, o):
     for _ in range(n):
         e4 = _MetadataResponseTopic()
         e4.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         else:
-            e4.name, o = compact_string(d, o, n, "Name")
+            e4.name, o = compact_string(d, o + 1, n, "Name")
         e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
         o += 18
         if 0 < n < 128:
@@ -1147,28 +1168,37 @@ def _read_v11(d, o):
             e6 = _MetadataResponsePartition()
             e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiiB(d, o)
             o += 15
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.replica_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-            e6.replica_nodes = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.isr_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "IsrNodes")
-            e6.isr_nodes = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.offline_replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-            e6.offline_replicas = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.offline_replicas = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -1206,19 +1236,20 @@ def _read_v12(d, o):
     for _ in range(n):
         e2 = _MetadataResponseBroker()
         e2.node_id, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.rack = d[o:(o := o + n - 1)].decode()
+            e2.rack = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.rack = None
+            o += 1
         else:
-            e2.rack, o = nullable_compact_string(d, o, n, "Rack")
+            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
         t = d[o]
         o += 1
         if t:
@@ -1227,13 +1258,13 @@ def _read_v12(d, o):
             e2.unknown_tagged_fields = ()
         l1.append(e2)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.cluster_id = None
+        o += 1
     else:
-        m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
     m.controller_id, n = unpack_iB(d, o)
     o += 5
     if 0 < n < 128:
@@ -1244,13 +1275,14 @@ def _read_v12(d, o):
     for _ in range(n):
         e4 = _MetadataResponseTopic()
         e4.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e4.name = None
+            o += 1
         else:
-            e4.name, o = nullable_compact_string(d, o, n, "Name")
+            e4.name, o = nullable_compact_string(d, o + 1, n, "Name")
         e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
         o += 18
         if 0 < n < 128:
@@ -1262,28 +1294,37 @@ def _read_v12(d, o):
             e6 = _MetadataResponsePartition()
             e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiiB(d, o)
             o += 15
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.replica_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-            e6.replica_nodes = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.isr_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "IsrNodes")
-            e6.isr_nodes = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.offline_replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-            e6.offline_replicas = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.offline_replicas = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -1320,19 +1361,20 @@ def _read_v13(d, o):
     for _ in range(n):
         e2 = _MetadataResponseBroker()
         e2.node_id, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e2.rack = d[o:(o := o + n - 1)].decode()
+            e2.rack = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.rack = None
+            o += 1
         else:
-            e2.rack, o = nullable_compact_string(d, o, n, "Rack")
+            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
         t = d[o]
         o += 1
         if t:
@@ -1341,13 +1383,13 @@ def _read_v13(d, o):
             e2.unknown_tagged_fields = ()
         l1.append(e2)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.cluster_id = None
+        o += 1
     else:
-        m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
     m.controller_id, n = unpack_iB(d, o)
     o += 5
     if 0 < n < 128:
@@ -1358,13 +1400,14 @@ def _read_v13(d, o):
     for _ in range(n):
         e4 = _MetadataResponseTopic()
         e4.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e4.name = None
+            o += 1
         else:
-            e4.name, o = nullable_compact_string(d, o, n, "Name")
+            e4.name, o = nullable_compact_string(d, o + 1, n, "Name")
         e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
         o += 18
         if 0 < n < 128:
@@ -1376,28 +1419,37 @@ def _read_v13(d, o):
             e6 = _MetadataResponsePartition()
             e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiiB(d, o)
             o += 15
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.replica_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-            e6.replica_nodes = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.isr_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "IsrNodes")
-            e6.isr_nodes = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.offline_replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-            e6.offline_replicas = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.offline_replicas = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:

@@ -394,25 +394,24 @@ def _read_v8(d, o):
     m = _OffsetCommitRequest()
     m.retention_time_ms = -1
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     m.generation_id_or_member_epoch, n = unpack_iB(d, o)
-    o += 5
+    o += 4
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_instance_id = d[o:(o := o + n - 1)].decode()
+        m.group_instance_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.group_instance_id = None
+        o += 1
     else:
-        m.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+        m.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -424,11 +423,10 @@ def _read_v8(d, o):
         e2 = _OffsetCommitRequestTopic()
         e2.topic_id = ZERO_UUID
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -439,13 +437,14 @@ def _read_v8(d, o):
         for _ in range(n):
             e4 = _OffsetCommitRequestPartition()
             e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
-            o += 17
+            o += 16
             if 0 < n < 128:
-                e4.committed_metadata = d[o:(o := o + n - 1)].decode()
+                e4.committed_metadata = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.committed_metadata = None
+                o += 1
             else:
-                e4.committed_metadata, o = nullable_compact_string(d, o, n, "CommittedMetadata")
+                e4.committed_metadata, o = nullable_compact_string(d, o + 1, n, "CommittedMetadata")
             t = d[o]
             o += 1
             if t:
@@ -473,25 +472,24 @@ def _read_v10(d, o):
     m = _OffsetCommitRequest()
     m.retention_time_ms = -1
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     m.generation_id_or_member_epoch, n = unpack_iB(d, o)
-    o += 5
+    o += 4
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_instance_id = d[o:(o := o + n - 1)].decode()
+        m.group_instance_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.group_instance_id = None
+        o += 1
     else:
-        m.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+        m.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -512,13 +510,14 @@ def _read_v10(d, o):
         for _ in range(n):
             e4 = _OffsetCommitRequestPartition()
             e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
-            o += 17
+            o += 16
             if 0 < n < 128:
-                e4.committed_metadata = d[o:(o := o + n - 1)].decode()
+                e4.committed_metadata = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.committed_metadata = None
+                o += 1
             else:
-                e4.committed_metadata, o = nullable_compact_string(d, o, n, "CommittedMetadata")
+                e4.committed_metadata, o = nullable_compact_string(d, o + 1, n, "CommittedMetadata")
             t = d[o]
             o += 1
             if t:

@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     check_count,
     null_field,
+    pack_each,
     packed,
 )
 
@@ -18,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_i = packed("i").iter_unpack
+pack_each_i = pack_each("i")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 unpack_h = packed("h").unpack_from
@@ -145,12 +148,14 @@ def _read_v0(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _OffsetDeleteRequestPartition()
-                    e4.unknown_tagged_fields = ()
-                    e4.partition_index, = unpack_i(d, o)
-                    o += 4
-                    l3.append(e4)
+                p4 = o + 4 * n
+                for v6, in iterate_i(d[o:p4]):
+                    e5 = _OffsetDeleteRequestPartition()
+                    e5.partition_index = v6
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -174,8 +179,12 @@ def _write_v0(m):
         l5 = e3.partitions
         n = len(l5)
         r.append(pack_i(n))
-        for e6 in l5:
-            r.append(pack_i(e6.partition_index))
+        if len(l5) > 8:
+            f6 = [e.partition_index for e in l5]
+            r.append(pack_each_i[len(l5)](*f6))
+        else:
+            for e7 in l5:
+                r.append(pack_i(e7.partition_index))
     return b"".join(r)
 
 

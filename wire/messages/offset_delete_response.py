@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     check_count,
     null_field,
+    pack_each,
     packed,
 )
 
@@ -18,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_ih = packed("ih").iter_unpack
+pack_each_ih = pack_each("ih")
 pack_h = packed("h").pack
 pack_hii = packed("hii").pack
 pack_i = packed("i").pack
@@ -25,7 +28,6 @@ pack_ih = packed("ih").pack
 unpack_h = packed("h").unpack_from
 unpack_hii = packed("hii").unpack_from
 unpack_i = packed("i").unpack_from
-unpack_ih = packed("ih").unpack_from
 
 
 class OffsetDeleteResponsePartition(Struct):
@@ -147,12 +149,15 @@ def _read_v0(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _OffsetDeleteResponsePartition()
-                    e4.unknown_tagged_fields = ()
-                    e4.partition_index, e4.error_code = unpack_ih(d, o)
-                    o += 6
-                    l3.append(e4)
+                p4 = o + 6 * n
+                for v6, v7 in iterate_ih(d[o:p4]):
+                    e5 = _OffsetDeleteResponsePartition()
+                    e5.partition_index = v6
+                    e5.error_code = v7
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -172,8 +177,12 @@ def _write_v0(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            r.append(pack_ih(e5.partition_index, e5.error_code))
+        if len(l4) > 8:
+            f5 = [v for e in l4 for v in (e.partition_index, e.error_code)]
+            r.append(pack_each_ih[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                r.append(pack_ih(e6.partition_index, e6.error_code))
     return b"".join(r)
 
 

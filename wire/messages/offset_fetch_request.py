@@ -202,7 +202,7 @@ def _read_v1(d, o):
             if n < 0:
                 raise null_field("PartitionIndexes")
             else:
-                e2.partition_indexes = list(unpack_all_i[n](d, o))
+                e2.partition_indexes = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -243,7 +243,7 @@ def _read_v2(d, o):
             if n < 0:
                 raise null_field("PartitionIndexes")
             else:
-                e2.partition_indexes = list(unpack_all_i[n](d, o))
+                e2.partition_indexes = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -256,11 +256,10 @@ def _read_v6(d, o):
     m.groups = []
     m.require_stable = False
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     n = d[o]
     o += 1
     if n < 128:
@@ -274,19 +273,21 @@ def _read_v6(d, o):
         for _ in range(n):
             e2 = _OffsetFetchRequestTopic()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e2.name = d[o:(o := o + n - 1)].decode()
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e2.name, o = compact_string(d, o, n, "Name")
+                e2.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e2.partition_indexes = []
             else:
                 n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-            e2.partition_indexes = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e2.partition_indexes = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -307,11 +308,10 @@ def _read_v7(d, o):
     m = _OffsetFetchRequest()
     m.groups = []
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     n = d[o]
     o += 1
     if n < 128:
@@ -325,19 +325,21 @@ def _read_v7(d, o):
         for _ in range(n):
             e2 = _OffsetFetchRequestTopic()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e2.name = d[o:(o := o + n - 1)].decode()
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e2.name, o = compact_string(d, o, n, "Name")
+                e2.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e2.partition_indexes = []
             else:
                 n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-            e2.partition_indexes = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e2.partition_indexes = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -370,11 +372,10 @@ def _read_v8(d, o):
         e2.member_id = None
         e2.member_epoch = -1
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
         o += 1
         if n < 128:
@@ -389,19 +390,21 @@ def _read_v8(d, o):
                 e4 = _OffsetFetchRequestTopics()
                 e4.topic_id = ZERO_UUID
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e4.name = d[o:(o := o + n - 1)].decode()
+                    e4.name = d[o + 1:(o := o + n)].decode()
                 else:
-                    e4.name, o = compact_string(d, o, n, "Name")
+                    e4.name, o = compact_string(d, o + 1, n, "Name")
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e4.partition_indexes = []
                 else:
                     n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-                e4.partition_indexes = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e4.partition_indexes = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
@@ -439,19 +442,18 @@ def _read_v9(d, o):
     for _ in range(n):
         e2 = _OffsetFetchRequestGroup()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.member_id = d[o:(o := o + n - 1)].decode()
+            e2.member_id = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.member_id = None
+            o += 1
         else:
-            e2.member_id, o = nullable_compact_string(d, o, n, "MemberId")
+            e2.member_id, o = nullable_compact_string(d, o + 1, n, "MemberId")
         e2.member_epoch, n = unpack_iB(d, o)
         o += 5
         if n < 128:
@@ -466,19 +468,21 @@ def _read_v9(d, o):
                 e4 = _OffsetFetchRequestTopics()
                 e4.topic_id = ZERO_UUID
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e4.name = d[o:(o := o + n - 1)].decode()
+                    e4.name = d[o + 1:(o := o + n)].decode()
                 else:
-                    e4.name, o = compact_string(d, o, n, "Name")
+                    e4.name, o = compact_string(d, o + 1, n, "Name")
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e4.partition_indexes = []
                 else:
                     n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-                e4.partition_indexes = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e4.partition_indexes = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
@@ -516,19 +520,18 @@ def _read_v10(d, o):
     for _ in range(n):
         e2 = _OffsetFetchRequestGroup()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.member_id = d[o:(o := o + n - 1)].decode()
+            e2.member_id = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.member_id = None
+            o += 1
         else:
-            e2.member_id, o = nullable_compact_string(d, o, n, "MemberId")
+            e2.member_id, o = nullable_compact_string(d, o + 1, n, "MemberId")
         e2.member_epoch, n = unpack_iB(d, o)
         o += 5
         if n < 128:
@@ -544,12 +547,15 @@ def _read_v10(d, o):
                 e4.name = ""
                 e4.topic_id, n = unpack_UB(d, o)
                 o += 17
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e4.partition_indexes = []
                 else:
                     n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-                e4.partition_indexes = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e4.partition_indexes = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:

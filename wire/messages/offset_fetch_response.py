@@ -427,11 +427,10 @@ def _read_v6(d, o):
     for _ in range(n):
         e2 = _OffsetFetchResponseTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -442,13 +441,14 @@ def _read_v6(d, o):
         for _ in range(n):
             e4 = _OffsetFetchResponsePartition()
             e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
-            o += 17
+            o += 16
             if 0 < n < 128:
-                e4.metadata = d[o:(o := o + n - 1)].decode()
+                e4.metadata = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.metadata = None
+                o += 1
             else:
-                e4.metadata, o = nullable_compact_string(d, o, n, "Metadata")
+                e4.metadata, o = nullable_compact_string(d, o + 1, n, "Metadata")
             e4.error_code, t = unpack_hB(d, o)
             o += 3
             if t:
@@ -486,11 +486,10 @@ def _read_v8(d, o):
     for _ in range(n):
         e2 = _OffsetFetchResponseGroup()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -502,11 +501,10 @@ def _read_v8(d, o):
             e4 = _OffsetFetchResponseTopics()
             e4.topic_id = ZERO_UUID
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.name = d[o:(o := o + n - 1)].decode()
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o, n, "Name")
+                e4.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
@@ -517,13 +515,14 @@ def _read_v8(d, o):
             for _ in range(n):
                 e6 = _OffsetFetchResponsePartitions()
                 e6.partition_index, e6.committed_offset, e6.committed_leader_epoch, n = unpack_iqiB(d, o)
-                o += 17
+                o += 16
                 if 0 < n < 128:
-                    e6.metadata = d[o:(o := o + n - 1)].decode()
+                    e6.metadata = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     e6.metadata = None
+                    o += 1
                 else:
-                    e6.metadata, o = nullable_compact_string(d, o, n, "Metadata")
+                    e6.metadata, o = nullable_compact_string(d, o + 1, n, "Metadata")
                 e6.error_code, t = unpack_hB(d, o)
                 o += 3
                 if t:
@@ -568,11 +567,10 @@ def _read_v10(d, o):
     for _ in range(n):
         e2 = _OffsetFetchResponseGroup()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -593,13 +591,14 @@ def _read_v10(d, o):
             for _ in range(n):
                 e6 = _OffsetFetchResponsePartitions()
                 e6.partition_index, e6.committed_offset, e6.committed_leader_epoch, n = unpack_iqiB(d, o)
-                o += 17
+                o += 16
                 if 0 < n < 128:
-                    e6.metadata = d[o:(o := o + n - 1)].decode()
+                    e6.metadata = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     e6.metadata = None
+                    o += 1
                 else:
-                    e6.metadata, o = nullable_compact_string(d, o, n, "Metadata")
+                    e6.metadata, o = nullable_compact_string(d, o + 1, n, "Metadata")
                 e6.error_code, t = unpack_hB(d, o)
                 o += 3
                 if t:

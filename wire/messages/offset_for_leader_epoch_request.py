@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     null_field,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -25,6 +26,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iii = packed("iii").iter_unpack
+iterate_iiiB = packed("iiiB").iter_unpack
+pack_each_iii = pack_each("iii")
+pack_each_iiix = pack_each("iiix")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -35,7 +40,6 @@ unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_ii = packed("ii").unpack_from
-unpack_iii = packed("iii").unpack_from
 unpack_iiiB = packed("iiiB").unpack_from
 
 
@@ -159,12 +163,16 @@ def _read_v2(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _OffsetForLeaderPartition()
-                    e4.unknown_tagged_fields = ()
-                    e4.partition, e4.current_leader_epoch, e4.leader_epoch = unpack_iii(d, o)
-                    o += 12
-                    l3.append(e4)
+                p4 = o + 12 * n
+                for v6, v7, v8 in iterate_iii(d[o:p4]):
+                    e5 = _OffsetForLeaderPartition()
+                    e5.partition = v6
+                    e5.current_leader_epoch = v7
+                    e5.leader_epoch = v8
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -197,12 +205,16 @@ def _read_v3(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _OffsetForLeaderPartition()
-                    e4.unknown_tagged_fields = ()
-                    e4.partition, e4.current_leader_epoch, e4.leader_epoch = unpack_iii(d, o)
-                    o += 12
-                    l3.append(e4)
+                p4 = o + 12 * n
+                for v6, v7, v8 in iterate_iii(d[o:p4]):
+                    e5 = _OffsetForLeaderPartition()
+                    e5.partition = v6
+                    e5.current_leader_epoch = v7
+                    e5.leader_epoch = v8
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -221,11 +233,10 @@ def _read_v4(d, o):
     for _ in range(n):
         e2 = _OffsetForLeaderTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic = d[o:(o := o + n - 1)].decode()
+            e2.topic = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic, o = compact_string(d, o, n, "Topic")
+            e2.topic, o = compact_string(d, o + 1, n, "Topic")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -233,15 +244,28 @@ def _read_v4(d, o):
         else:
             n, o = compact_count(d, o, n, 13, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _OffsetForLeaderPartition()
-            e4.partition, e4.current_leader_epoch, e4.leader_epoch, t = unpack_iiiB(d, o)
-            o += 13
+        p4 = o + 13 * n
+        for v6, v7, v8, t in iterate_iiiB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 13 * len(l3)
+                for _ in range(n - len(l3)):
+                    e9 = _OffsetForLeaderPartition()
+                    e9.partition, e9.current_leader_epoch, e9.leader_epoch, t = unpack_iiiB(d, o)
+                    o += 13
+                    if t:
+                        e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e9.unknown_tagged_fields = ()
+                    l3.append(e9)
+                break
+            e5 = _OffsetForLeaderPartition()
+            e5.partition = v6
+            e5.current_leader_epoch = v7
+            e5.leader_epoch = v8
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -271,8 +295,12 @@ def _write_v2(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            r.append(pack_iii(e5.partition, e5.current_leader_epoch, e5.leader_epoch))
+        if len(l4) > 8:
+            f5 = [v for e in l4 for v in (e.partition, e.current_leader_epoch, e.leader_epoch)]
+            r.append(pack_each_iii[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                r.append(pack_iii(e6.partition, e6.current_leader_epoch, e6.leader_epoch))
     return b"".join(r)
 
 
@@ -289,8 +317,12 @@ def _write_v3(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            r.append(pack_iii(e5.partition, e5.current_leader_epoch, e5.leader_epoch))
+        if len(l4) > 8:
+            f5 = [v for e in l4 for v in (e.partition, e.current_leader_epoch, e.leader_epoch)]
+            r.append(pack_each_iii[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                r.append(pack_iii(e6.partition, e6.current_leader_epoch, e6.leader_epoch))
     return b"".join(r)
 
 
@@ -316,11 +348,15 @@ def _write_v4(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_iii(e5.partition, e5.current_leader_epoch, e5.leader_epoch) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_iiix(e5.partition, e5.current_leader_epoch, e5.leader_epoch))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [v for e in l4 for v in (e.partition, e.current_leader_epoch, e.leader_epoch)]
+            r.append(pack_each_iiix[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_iii(e6.partition, e6.current_leader_epoch, e6.leader_epoch) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_iiix(e6.partition, e6.current_leader_epoch, e6.leader_epoch))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     null_field,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -25,6 +26,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_hiiq = packed("hiiq").iter_unpack
+iterate_hiiqB = packed("hiiqB").iter_unpack
+pack_each_hiiq = pack_each("hiiq")
+pack_each_hiiqx = pack_each("hiiqx")
 pack_h = packed("h").pack
 pack_hiiq = packed("hiiq").pack
 pack_hiiqx = packed("hiiqx").pack
@@ -32,7 +37,6 @@ pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ii = packed("ii").pack
 unpack_h = packed("h").unpack_from
-unpack_hiiq = packed("hiiq").unpack_from
 unpack_hiiqB = packed("hiiqB").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
@@ -160,12 +164,17 @@ def _read_v2(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _EpochEndOffset()
-                    e4.unknown_tagged_fields = ()
-                    e4.error_code, e4.partition, e4.leader_epoch, e4.end_offset = unpack_hiiq(d, o)
-                    o += 18
-                    l3.append(e4)
+                p4 = o + 18 * n
+                for v6, v7, v8, v9 in iterate_hiiq(d[o:p4]):
+                    e5 = _EpochEndOffset()
+                    e5.error_code = v6
+                    e5.partition = v7
+                    e5.leader_epoch = v8
+                    e5.end_offset = v9
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -184,11 +193,10 @@ def _read_v4(d, o):
     for _ in range(n):
         e2 = _OffsetForLeaderTopicResult()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic = d[o:(o := o + n - 1)].decode()
+            e2.topic = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic, o = compact_string(d, o, n, "Topic")
+            e2.topic, o = compact_string(d, o + 1, n, "Topic")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -196,15 +204,29 @@ def _read_v4(d, o):
         else:
             n, o = compact_count(d, o, n, 19, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _EpochEndOffset()
-            e4.error_code, e4.partition, e4.leader_epoch, e4.end_offset, t = unpack_hiiqB(d, o)
-            o += 19
+        p4 = o + 19 * n
+        for v6, v7, v8, v9, t in iterate_hiiqB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 19 * len(l3)
+                for _ in range(n - len(l3)):
+                    e10 = _EpochEndOffset()
+                    e10.error_code, e10.partition, e10.leader_epoch, e10.end_offset, t = unpack_hiiqB(d, o)
+                    o += 19
+                    if t:
+                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e10.unknown_tagged_fields = ()
+                    l3.append(e10)
+                break
+            e5 = _EpochEndOffset()
+            e5.error_code = v6
+            e5.partition = v7
+            e5.leader_epoch = v8
+            e5.end_offset = v9
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -234,8 +256,12 @@ def _write_v2(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            r.append(pack_hiiq(e5.error_code, e5.partition, e5.leader_epoch, e5.end_offset))
+        if len(l4) > 8:
+            f5 = [v for e in l4 for v in (e.error_code, e.partition, e.leader_epoch, e.end_offset)]
+            r.append(pack_each_hiiq[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                r.append(pack_hiiq(e6.error_code, e6.partition, e6.leader_epoch, e6.end_offset))
     return b"".join(r)
 
 
@@ -261,11 +287,15 @@ def _write_v4(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_hiiq(e5.error_code, e5.partition, e5.leader_epoch, e5.end_offset) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_hiiqx(e5.error_code, e5.partition, e5.leader_epoch, e5.end_offset))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [v for e in l4 for v in (e.error_code, e.partition, e.leader_epoch, e.end_offset)]
+            r.append(pack_each_hiiqx[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_hiiq(e6.error_code, e6.partition, e6.leader_epoch, e6.end_offset) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_hiiqx(e6.error_code, e6.partition, e6.leader_epoch, e6.end_offset))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

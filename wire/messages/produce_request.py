@@ -196,13 +196,13 @@ def _read_v3(d, o):
 def _read_v9(d, o):
     m = _ProduceRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.transactional_id = d[o:(o := o + n - 1)].decode()
+        m.transactional_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.transactional_id = None
+        o += 1
     else:
-        m.transactional_id, o = nullable_compact_string(d, o, n, "TransactionalId")
+        m.transactional_id, o = nullable_compact_string(d, o + 1, n, "TransactionalId")
     m.acks, m.timeout_ms, n = unpack_hiB(d, o)
     o += 7
     if 0 < n < 128:
@@ -214,11 +214,10 @@ def _read_v9(d, o):
         e2 = _TopicProduceData()
         e2.topic_id = ZERO_UUID
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -229,13 +228,14 @@ def _read_v9(d, o):
         for _ in range(n):
             e4 = _PartitionProduceData()
             e4.index, n = unpack_iB(d, o)
-            o += 5
+            o += 4
             if 0 < n < 128:
-                e4.records = d[o:(o := o + n - 1)]
+                e4.records = d[o + 1:(o := o + n)]
             elif n == 0:
                 e4.records = None
+                o += 1
             else:
-                e4.records, o = nullable_compact_bytes(d, o, n, "Records")
+                e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
             t = d[o]
             o += 1
             if t:
@@ -262,13 +262,13 @@ def _read_v9(d, o):
 def _read_v13(d, o):
     m = _ProduceRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.transactional_id = d[o:(o := o + n - 1)].decode()
+        m.transactional_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.transactional_id = None
+        o += 1
     else:
-        m.transactional_id, o = nullable_compact_string(d, o, n, "TransactionalId")
+        m.transactional_id, o = nullable_compact_string(d, o + 1, n, "TransactionalId")
     m.acks, m.timeout_ms, n = unpack_hiB(d, o)
     o += 7
     if 0 < n < 128:
@@ -289,13 +289,14 @@ def _read_v13(d, o):
         for _ in range(n):
             e4 = _PartitionProduceData()
             e4.index, n = unpack_iB(d, o)
-            o += 5
+            o += 4
             if 0 < n < 128:
-                e4.records = d[o:(o := o + n - 1)]
+                e4.records = d[o + 1:(o := o + n)]
             elif n == 0:
                 e4.records = None
+                o += 1
             else:
-                e4.records, o = nullable_compact_bytes(d, o, n, "Records")
+                e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
             t = d[o]
             o += 1
             if t:

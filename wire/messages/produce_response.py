@@ -410,11 +410,10 @@ def _read_v9(d, o):
         e2 = _TopicProduceResponse()
         e2.topic_id = ZERO_UUID
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -438,13 +437,14 @@ def _read_v9(d, o):
             for _ in range(n):
                 e7 = _BatchIndexAndErrorMessage()
                 e7.batch_index, n = unpack_iB(d, o)
-                o += 5
+                o += 4
                 if 0 < n < 128:
-                    e7.batch_index_error_message = d[o:(o := o + n - 1)].decode()
+                    e7.batch_index_error_message = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     e7.batch_index_error_message = None
+                    o += 1
                 else:
-                    e7.batch_index_error_message, o = nullable_compact_string(d, o, n, "BatchIndexErrorMessage")
+                    e7.batch_index_error_message, o = nullable_compact_string(d, o + 1, n, "BatchIndexErrorMessage")
                 t = d[o]
                 o += 1
                 if t:
@@ -453,13 +453,13 @@ def _read_v9(d, o):
                     e7.unknown_tagged_fields = ()
                 l6.append(e7)
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.error_message = d[o:(o := o + n - 1)].decode()
+                e4.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.error_message = None
+                o += 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             t = d[o]
             o += 1
             e4.unknown_tagged_fields = ()
@@ -518,11 +518,10 @@ def _read_v10(d, o):
         e2 = _TopicProduceResponse()
         e2.topic_id = ZERO_UUID
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -542,13 +541,14 @@ def _read_v10(d, o):
             for _ in range(n):
                 e6 = _BatchIndexAndErrorMessage()
                 e6.batch_index, n = unpack_iB(d, o)
-                o += 5
+                o += 4
                 if 0 < n < 128:
-                    e6.batch_index_error_message = d[o:(o := o + n - 1)].decode()
+                    e6.batch_index_error_message = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     e6.batch_index_error_message = None
+                    o += 1
                 else:
-                    e6.batch_index_error_message, o = nullable_compact_string(d, o, n, "BatchIndexErrorMessage")
+                    e6.batch_index_error_message, o = nullable_compact_string(d, o + 1, n, "BatchIndexErrorMessage")
                 t = d[o]
                 o += 1
                 if t:
@@ -557,13 +557,13 @@ def _read_v10(d, o):
                     e6.unknown_tagged_fields = ()
                 l5.append(e6)
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.error_message = d[o:(o := o + n - 1)].decode()
+                e4.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.error_message = None
+                o += 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             e4.current_leader = e7 = _LeaderIdAndEpoch()
             e7.leader_id = -1
             e7.leader_epoch = -1
@@ -623,19 +623,20 @@ def _read_v10(d, o):
                 for _ in range(n):
                     e16 = _NodeEndpoint()
                     e16.node_id, n = unpack_iB(d, o)
-                    o += 5
+                    o += 4
                     if 0 < n < 128:
-                        e16.host = d[o:(o := o + n - 1)].decode()
+                        e16.host = d[o + 1:(o := o + n)].decode()
                     else:
-                        e16.host, o = compact_string(d, o, n, "Host")
+                        e16.host, o = compact_string(d, o + 1, n, "Host")
                     e16.port, n = unpack_iB(d, o)
-                    o += 5
+                    o += 4
                     if 0 < n < 128:
-                        e16.rack = d[o:(o := o + n - 1)].decode()
+                        e16.rack = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
                         e16.rack = None
+                        o += 1
                     else:
-                        e16.rack, o = nullable_compact_string(d, o, n, "Rack")
+                        e16.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
                     t = d[o]
                     o += 1
                     if t:
@@ -684,13 +685,14 @@ def _read_v13(d, o):
             for _ in range(n):
                 e6 = _BatchIndexAndErrorMessage()
                 e6.batch_index, n = unpack_iB(d, o)
-                o += 5
+                o += 4
                 if 0 < n < 128:
-                    e6.batch_index_error_message = d[o:(o := o + n - 1)].decode()
+                    e6.batch_index_error_message = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     e6.batch_index_error_message = None
+                    o += 1
                 else:
-                    e6.batch_index_error_message, o = nullable_compact_string(d, o, n, "BatchIndexErrorMessage")
+                    e6.batch_index_error_message, o = nullable_compact_string(d, o + 1, n, "BatchIndexErrorMessage")
                 t = d[o]
                 o += 1
                 if t:
@@ -699,13 +701,13 @@ def _read_v13(d, o):
                     e6.unknown_tagged_fields = ()
                 l5.append(e6)
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.error_message = d[o:(o := o + n - 1)].decode()
+                e4.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.error_message = None
+                o += 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             e4.current_leader = e7 = _LeaderIdAndEpoch()
             e7.leader_id = -1
             e7.leader_epoch = -1
@@ -765,19 +767,20 @@ def _read_v13(d, o):
                 for _ in range(n):
                     e16 = _NodeEndpoint()
                     e16.node_id, n = unpack_iB(d, o)
-                    o += 5
+                    o += 4
                     if 0 < n < 128:
-                        e16.host = d[o:(o := o + n - 1)].decode()
+                        e16.host = d[o + 1:(o := o + n)].decode()
                     else:
-                        e16.host, o = compact_string(d, o, n, "Host")
+                        e16.host, o = compact_string(d, o + 1, n, "Host")
                     e16.port, n = unpack_iB(d, o)
-                    o += 5
+                    o += 4
                     if 0 < n < 128:
-                        e16.rack = d[o:(o := o + n - 1)].decode()
+                        e16.rack = d[o + 1:(o := o + n)].decode()
                     elif n == 0:
                         e16.rack = None
+                        o += 1
                     else:
-                        e16.rack, o = nullable_compact_string(d, o, n, "Rack")
+                        e16.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
                     t = d[o]
                     o += 1
                     if t:
@@ -1020,64 +1023,70 @@ def _write_v10(m):
             else:
                 r.append(write_string_length(n, "ErrorMessage"))
             r.append(b9)
-            a10 = len(r)
-            r.append(b"\0")
-            if (e5.current_leader.leader_id != -1 or e5.current_leader.leader_epoch != -1 or e5.current_leader.unknown_tagged_fields):
-                r11 = []
-                e12 = e5.current_leader
-                if e12.unknown_tagged_fields:
-                    r11.append(pack_ii(e12.leader_id, e12.leader_epoch) + write_tags(e12.unknown_tagged_fields))
+            if (e5.current_leader.leader_id != -1 or e5.current_leader.leader_epoch != -1 or e5.current_leader.unknown_tagged_fields) or e5.unknown_tagged_fields:
+                a10 = len(r)
+                r.append(b"\0")
+                if (e5.current_leader.leader_id != -1 or e5.current_leader.leader_epoch != -1 or e5.current_leader.unknown_tagged_fields):
+                    r11 = []
+                    e12 = e5.current_leader
+                    if e12.unknown_tagged_fields:
+                        r11.append(pack_ii(e12.leader_id, e12.leader_epoch) + write_tags(e12.unknown_tagged_fields))
+                    else:
+                        r11.append(pack_iix(e12.leader_id, e12.leader_epoch))
+                    r.append(write_tag(0, r11))
+                if e5.unknown_tagged_fields:
+                    merge_tags(r, a10, e5.unknown_tagged_fields)
                 else:
-                    r11.append(pack_iix(e12.leader_id, e12.leader_epoch))
-                r.append(write_tag(0, r11))
-            if e5.unknown_tagged_fields:
-                merge_tags(r, a10, e5.unknown_tagged_fields)
-            elif len(r) - a10 > 1:
-                r[a10] = write_uvarint(len(r) - a10 - 1)
+                    r[a10] = write_uvarint(len(r) - a10 - 1)
+            else:
+                r.append(b"\0")
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    r.append(pack_i(m.throttle_time_ms))
-    a13 = len(r)
-    r.append(b"\0")
-    if m.node_endpoints:
-        r14 = []
-        l15 = m.node_endpoints
-        n = len(l15) + 1
-        if n < 128:
-            r14.append(UVARINTS[n])
+    if m.node_endpoints or m.unknown_tagged_fields:
+        r.append(pack_i(m.throttle_time_ms))
+        a13 = len(r)
+        r.append(b"\0")
+        if m.node_endpoints:
+            r14 = []
+            l15 = m.node_endpoints
+            n = len(l15) + 1
+            if n < 128:
+                r14.append(UVARINTS[n])
+            else:
+                r14.append(write_uvarint(n))
+            for e16 in l15:
+                b17 = e16.host.encode()
+                n = len(b17) + 1
+                if n < 128:
+                    r14.append(pack_iB(e16.node_id, n))
+                else:
+                    r14.append(pack_i(e16.node_id) + write_string_length(n, "Host"))
+                r14.append(b17)
+                b18 = e16.rack
+                if b18 is None:
+                    n = 0
+                    b18 = b""
+                else:
+                    b18 = b18.encode()
+                    n = len(b18) + 1
+                if n < 128:
+                    r14.append(pack_iB(e16.port, n))
+                else:
+                    r14.append(pack_i(e16.port) + write_string_length(n, "Rack"))
+                r14.append(b18)
+                if e16.unknown_tagged_fields:
+                    r14.append(write_tags(e16.unknown_tagged_fields))
+                else:
+                    r14.append(b"\0")
+            r.append(write_tag(0, r14))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a13, m.unknown_tagged_fields)
         else:
-            r14.append(write_uvarint(n))
-        for e16 in l15:
-            b17 = e16.host.encode()
-            n = len(b17) + 1
-            if n < 128:
-                r14.append(pack_iB(e16.node_id, n))
-            else:
-                r14.append(pack_i(e16.node_id) + write_string_length(n, "Host"))
-            r14.append(b17)
-            b18 = e16.rack
-            if b18 is None:
-                n = 0
-                b18 = b""
-            else:
-                b18 = b18.encode()
-                n = len(b18) + 1
-            if n < 128:
-                r14.append(pack_iB(e16.port, n))
-            else:
-                r14.append(pack_i(e16.port) + write_string_length(n, "Rack"))
-            r14.append(b18)
-            if e16.unknown_tagged_fields:
-                r14.append(write_tags(e16.unknown_tagged_fields))
-            else:
-                r14.append(b"\0")
-        r.append(write_tag(0, r14))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a13, m.unknown_tagged_fields)
-    elif len(r) - a13 > 1:
-        r[a13] = write_uvarint(len(r) - a13 - 1)
+            r[a13] = write_uvarint(len(r) - a13 - 1)
+    else:
+        r.append(pack_ix(m.throttle_time_ms))
     return b"".join(r)
 
 
@@ -1134,64 +1143,70 @@ def _write_v13(m):
             else:
                 r.append(write_string_length(n, "ErrorMessage"))
             r.append(b8)
-            a9 = len(r)
-            r.append(b"\0")
-            if (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields):
-                r10 = []
-                e11 = e4.current_leader
-                if e11.unknown_tagged_fields:
-                    r10.append(pack_ii(e11.leader_id, e11.leader_epoch) + write_tags(e11.unknown_tagged_fields))
+            if (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields) or e4.unknown_tagged_fields:
+                a9 = len(r)
+                r.append(b"\0")
+                if (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields):
+                    r10 = []
+                    e11 = e4.current_leader
+                    if e11.unknown_tagged_fields:
+                        r10.append(pack_ii(e11.leader_id, e11.leader_epoch) + write_tags(e11.unknown_tagged_fields))
+                    else:
+                        r10.append(pack_iix(e11.leader_id, e11.leader_epoch))
+                    r.append(write_tag(0, r10))
+                if e4.unknown_tagged_fields:
+                    merge_tags(r, a9, e4.unknown_tagged_fields)
                 else:
-                    r10.append(pack_iix(e11.leader_id, e11.leader_epoch))
-                r.append(write_tag(0, r10))
-            if e4.unknown_tagged_fields:
-                merge_tags(r, a9, e4.unknown_tagged_fields)
-            elif len(r) - a9 > 1:
-                r[a9] = write_uvarint(len(r) - a9 - 1)
+                    r[a9] = write_uvarint(len(r) - a9 - 1)
+            else:
+                r.append(b"\0")
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    r.append(pack_i(m.throttle_time_ms))
-    a12 = len(r)
-    r.append(b"\0")
-    if m.node_endpoints:
-        r13 = []
-        l14 = m.node_endpoints
-        n = len(l14) + 1
-        if n < 128:
-            r13.append(UVARINTS[n])
+    if m.node_endpoints or m.unknown_tagged_fields:
+        r.append(pack_i(m.throttle_time_ms))
+        a12 = len(r)
+        r.append(b"\0")
+        if m.node_endpoints:
+            r13 = []
+            l14 = m.node_endpoints
+            n = len(l14) + 1
+            if n < 128:
+                r13.append(UVARINTS[n])
+            else:
+                r13.append(write_uvarint(n))
+            for e15 in l14:
+                b16 = e15.host.encode()
+                n = len(b16) + 1
+                if n < 128:
+                    r13.append(pack_iB(e15.node_id, n))
+                else:
+                    r13.append(pack_i(e15.node_id) + write_string_length(n, "Host"))
+                r13.append(b16)
+                b17 = e15.rack
+                if b17 is None:
+                    n = 0
+                    b17 = b""
+                else:
+                    b17 = b17.encode()
+                    n = len(b17) + 1
+                if n < 128:
+                    r13.append(pack_iB(e15.port, n))
+                else:
+                    r13.append(pack_i(e15.port) + write_string_length(n, "Rack"))
+                r13.append(b17)
+                if e15.unknown_tagged_fields:
+                    r13.append(write_tags(e15.unknown_tagged_fields))
+                else:
+                    r13.append(b"\0")
+            r.append(write_tag(0, r13))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a12, m.unknown_tagged_fields)
         else:
-            r13.append(write_uvarint(n))
-        for e15 in l14:
-            b16 = e15.host.encode()
-            n = len(b16) + 1
-            if n < 128:
-                r13.append(pack_iB(e15.node_id, n))
-            else:
-                r13.append(pack_i(e15.node_id) + write_string_length(n, "Host"))
-            r13.append(b16)
-            b17 = e15.rack
-            if b17 is None:
-                n = 0
-                b17 = b""
-            else:
-                b17 = b17.encode()
-                n = len(b17) + 1
-            if n < 128:
-                r13.append(pack_iB(e15.port, n))
-            else:
-                r13.append(pack_i(e15.port) + write_string_length(n, "Rack"))
-            r13.append(b17)
-            if e15.unknown_tagged_fields:
-                r13.append(write_tags(e15.unknown_tagged_fields))
-            else:
-                r13.append(b"\0")
-        r.append(write_tag(0, r13))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a12, m.unknown_tagged_fields)
-    elif len(r) - a12 > 1:
-        r[a12] = write_uvarint(len(r) - a12 - 1)
+            r[a12] = write_uvarint(len(r) - a12 - 1)
+    else:
+        r.append(pack_ix(m.throttle_time_ms))
     return b"".join(r)
 
 

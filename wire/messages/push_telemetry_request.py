@@ -86,11 +86,11 @@ _PushTelemetryRequest = decoded(PushTelemetryRequest)
 def _read_v0(d, o):
     m = _PushTelemetryRequest()
     m.client_instance_id, m.subscription_id, m.terminating, m.compression_type, n = unpack_UiobB(d, o)
-    o += 23
+    o += 22
     if 0 < n < 128:
-        m.metrics = d[o:(o := o + n - 1)]
+        m.metrics = d[o + 1:(o := o + n)]
     else:
-        m.metrics, o = compact_bytes(d, o, n, "Metrics")
+        m.metrics, o = compact_bytes(d, o + 1, n, "Metrics")
     t = d[o]
     o += 1
     if t:

@@ -85,11 +85,10 @@ def _read_v0(d, o):
 
 
 def _write_v0(m):
+    if not (m.unknown_tagged_fields):
+        return pack_ihx(m.throttle_time_ms, m.error_code)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ihx(m.throttle_time_ms, m.error_code))
+    r.append(pack_ih(m.throttle_time_ms, m.error_code) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     no_uuid,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -25,8 +26,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iiB = packed("iiB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
+pack_each_iix = pack_each("iix")
 pack_ii = packed("ii").pack
 pack_iix = packed("iix").pack
 unpack_UB = packed("UB").unpack_from
@@ -127,11 +130,10 @@ _ReadShareGroupStateRequest = decoded(ReadShareGroupStateRequest)
 def _read_v0(d, o):
     m = _ReadShareGroupStateRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -148,15 +150,27 @@ def _read_v0(d, o):
         else:
             n, o = compact_count(d, o, n, 9, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition, e4.leader_epoch, t = unpack_iiB(d, o)
-            o += 9
+        p4 = o + 9 * n
+        for v6, v7, t in iterate_iiB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 9 * len(l3)
+                for _ in range(n - len(l3)):
+                    e8 = _PartitionData()
+                    e8.partition, e8.leader_epoch, t = unpack_iiB(d, o)
+                    o += 9
+                    if t:
+                        e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e8.unknown_tagged_fields = ()
+                    l3.append(e8)
+                break
+            e5 = _PartitionData()
+            e5.partition = v6
+            e5.leader_epoch = v7
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -197,11 +211,15 @@ def _write_v0(m):
             r.append(pack_UB(e3.topic_id, n))
         else:
             r.append(pack_U(e3.topic_id) + write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_ii(e5.partition, e5.leader_epoch) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_iix(e5.partition, e5.leader_epoch))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [v for e in l4 for v in (e.partition, e.leader_epoch)]
+            r.append(pack_each_iix[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_ii(e6.partition, e6.leader_epoch) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_iix(e6.partition, e6.leader_epoch))
         if e3.unknown_tagged_fields:
             r.append(write_tags(e3.unknown_tagged_fields))
         else:

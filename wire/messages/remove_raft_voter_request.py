@@ -83,13 +83,13 @@ _RemoveRaftVoterRequest = decoded(RemoveRaftVoterRequest)
 def _read_v0(d, o):
     m = _RemoveRaftVoterRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.cluster_id = None
+        o += 1
     else:
-        m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
     m.voter_id, m.voter_directory_id, t = unpack_iUB(d, o)
     o += 21
     if t:

@@ -96,17 +96,14 @@ def _read_v2(d, o):
 
 
 def _write_v1(m):
-    r = []
-    r.append(pack_hqi(m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms))
-    return b"".join(r)
+    return pack_hqi(m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms)
 
 
 def _write_v2(m):
+    if not (m.unknown_tagged_fields):
+        return pack_hqix(m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_hqi(m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_hqix(m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms))
+    r.append(pack_hqi(m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

@@ -92,17 +92,14 @@ def _read_v1(d, o):
 
 
 def _write_v0(m):
-    r = []
-    r.append(pack_i(m.correlation_id))
-    return b"".join(r)
+    return pack_i(m.correlation_id)
 
 
 def _write_v1(m):
+    if not (m.unknown_tagged_fields):
+        return pack_ix(m.correlation_id)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_i(m.correlation_id) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ix(m.correlation_id))
+    r.append(pack_i(m.correlation_id) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

@@ -89,11 +89,10 @@ def _read_v0(d, o):
 def _read_v2(d, o):
     m = _SaslAuthenticateRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.auth_bytes = d[o:(o := o + n - 1)]
+        m.auth_bytes = d[o + 1:(o := o + n)]
     else:
-        m.auth_bytes, o = compact_bytes(d, o, n, "AuthBytes")
+        m.auth_bytes, o = compact_bytes(d, o + 1, n, "AuthBytes")
     t = d[o]
     o += 1
     if t:

@@ -133,19 +133,19 @@ def _read_v1(d, o):
 def _read_v2(d, o):
     m = _SaslAuthenticateResponse()
     m.error_code, n = unpack_hB(d, o)
-    o += 3
+    o += 2
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.auth_bytes = d[o:(o := o + n - 1)]
+        m.auth_bytes = d[o + 1:(o := o + n)]
     else:
-        m.auth_bytes, o = compact_bytes(d, o, n, "AuthBytes")
+        m.auth_bytes, o = compact_bytes(d, o + 1, n, "AuthBytes")
     m.session_lifetime_ms, t = unpack_qB(d, o)
     o += 9
     if t:

@@ -167,21 +167,21 @@ def _read_v1(d, o):
     m = _ShareAcknowledgeRequest()
     m.is_renew_ack = False
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.group_id = None
+        o += 1
     else:
-        m.group_id, o = nullable_compact_string(d, o, n, "GroupId")
+        m.group_id, o = nullable_compact_string(d, o + 1, n, "GroupId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.member_id = None
+        o += 1
     else:
-        m.member_id, o = nullable_compact_string(d, o, n, "MemberId")
+        m.member_id, o = nullable_compact_string(d, o + 1, n, "MemberId")
     m.share_session_epoch, n = unpack_iB(d, o)
     o += 5
     if 0 < n < 128:
@@ -211,12 +211,15 @@ def _read_v1(d, o):
                 e6 = _AcknowledgementBatch()
                 e6.first_offset, e6.last_offset, n = unpack_qqB(d, o)
                 o += 17
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e6.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
+                    o += 1 * n - 1
+                elif n == 1:
+                    e6.acknowledge_types = []
                 else:
                     n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
-                e6.acknowledge_types = list(unpack_all_b[n](d, o))
-                o += n
+                    e6.acknowledge_types = [*unpack_all_b[n](d, o)]
+                    o += 1 * n
                 t = d[o]
                 o += 1
                 if t:
@@ -250,21 +253,21 @@ def _read_v1(d, o):
 def _read_v2(d, o):
     m = _ShareAcknowledgeRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.group_id = None
+        o += 1
     else:
-        m.group_id, o = nullable_compact_string(d, o, n, "GroupId")
+        m.group_id, o = nullable_compact_string(d, o + 1, n, "GroupId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.member_id = None
+        o += 1
     else:
-        m.member_id, o = nullable_compact_string(d, o, n, "MemberId")
+        m.member_id, o = nullable_compact_string(d, o + 1, n, "MemberId")
     m.share_session_epoch, m.is_renew_ack, n = unpack_ioB(d, o)
     o += 6
     if 0 < n < 128:
@@ -294,12 +297,15 @@ def _read_v2(d, o):
                 e6 = _AcknowledgementBatch()
                 e6.first_offset, e6.last_offset, n = unpack_qqB(d, o)
                 o += 17
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e6.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
+                    o += 1 * n - 1
+                elif n == 1:
+                    e6.acknowledge_types = []
                 else:
                     n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
-                e6.acknowledge_types = list(unpack_all_b[n](d, o))
-                o += n
+                    e6.acknowledge_types = [*unpack_all_b[n](d, o)]
+                    o += 1 * n
                 t = d[o]
                 o += 1
                 if t:

@@ -191,13 +191,14 @@ def _read_v1(d, o):
     m = _ShareAcknowledgeResponse()
     m.acquisition_lock_timeout_ms = 0
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -217,13 +218,14 @@ def _read_v1(d, o):
         for _ in range(n):
             e4 = _PartitionData()
             e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
-            o += 7
+            o += 6
             if 0 < n < 128:
-                e4.error_message = d[o:(o := o + n - 1)].decode()
+                e4.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.error_message = None
+                o += 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             e4.current_leader = e5 = _LeaderIdAndEpoch()
             e5.leader_id, e5.leader_epoch, t = unpack_iiB(d, o)
             o += 9
@@ -255,19 +257,20 @@ def _read_v1(d, o):
     for _ in range(n):
         e7 = _NodeEndpoint()
         e7.node_id, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e7.host = d[o:(o := o + n - 1)].decode()
+            e7.host = d[o + 1:(o := o + n)].decode()
         else:
-            e7.host, o = compact_string(d, o, n, "Host")
+            e7.host, o = compact_string(d, o + 1, n, "Host")
         e7.port, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e7.rack = d[o:(o := o + n - 1)].decode()
+            e7.rack = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e7.rack = None
+            o += 1
         else:
-            e7.rack, o = nullable_compact_string(d, o, n, "Rack")
+            e7.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
         t = d[o]
         o += 1
         if t:
@@ -287,13 +290,14 @@ def _read_v1(d, o):
 def _read_v2(d, o):
     m = _ShareAcknowledgeResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     m.acquisition_lock_timeout_ms, n = unpack_iB(d, o)
     o += 5
     if 0 < n < 128:
@@ -313,13 +317,14 @@ def _read_v2(d, o):
         for _ in range(n):
             e4 = _PartitionData()
             e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
-            o += 7
+            o += 6
             if 0 < n < 128:
-                e4.error_message = d[o:(o := o + n - 1)].decode()
+                e4.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.error_message = None
+                o += 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             e4.current_leader = e5 = _LeaderIdAndEpoch()
             e5.leader_id, e5.leader_epoch, t = unpack_iiB(d, o)
             o += 9
@@ -351,19 +356,20 @@ def _read_v2(d, o):
     for _ in range(n):
         e7 = _NodeEndpoint()
         e7.node_id, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e7.host = d[o:(o := o + n - 1)].decode()
+            e7.host = d[o + 1:(o := o + n)].decode()
         else:
-            e7.host, o = compact_string(d, o, n, "Host")
+            e7.host, o = compact_string(d, o + 1, n, "Host")
         e7.port, n = unpack_iB(d, o)
-        o += 5
+        o += 4
         if 0 < n < 128:
-            e7.rack = d[o:(o := o + n - 1)].decode()
+            e7.rack = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e7.rack = None
+            o += 1
         else:
-            e7.rack, o = nullable_compact_string(d, o, n, "Rack")
+            e7.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
         t = d[o]
         o += 1
         if t:

@@ -209,21 +209,21 @@ def _read_v1(d, o):
     m.share_acquire_mode = 0
     m.is_renew_ack = False
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.group_id = None
+        o += 1
     else:
-        m.group_id, o = nullable_compact_string(d, o, n, "GroupId")
+        m.group_id, o = nullable_compact_string(d, o + 1, n, "GroupId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.member_id = None
+        o += 1
     else:
-        m.member_id, o = nullable_compact_string(d, o, n, "MemberId")
+        m.member_id, o = nullable_compact_string(d, o + 1, n, "MemberId")
     m.share_session_epoch, m.max_wait_ms, m.min_bytes, m.max_bytes, m.max_records, m.batch_size, n = unpack_iiiiiiB(d, o)
     o += 25
     if 0 < n < 128:
@@ -254,12 +254,15 @@ def _read_v1(d, o):
                 e6 = _AcknowledgementBatch()
                 e6.first_offset, e6.last_offset, n = unpack_qqB(d, o)
                 o += 17
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e6.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
+                    o += 1 * n - 1
+                elif n == 1:
+                    e6.acknowledge_types = []
                 else:
                     n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
-                e6.acknowledge_types = list(unpack_all_b[n](d, o))
-                o += n
+                    e6.acknowledge_types = [*unpack_all_b[n](d, o)]
+                    o += 1 * n
                 t = d[o]
                 o += 1
                 if t:
@@ -292,12 +295,15 @@ def _read_v1(d, o):
         e8 = _ForgottenTopic()
         e8.topic_id, n = unpack_UB(d, o)
         o += 17
-        if 0 < n < 128:
-            n -= 1
+        if 1 < n < 128:
+            e8.partitions = [*unpack_all_i[n - 1](d, o)]
+            o += 4 * n - 4
+        elif n == 1:
+            e8.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-        e8.partitions = list(unpack_all_i[n](d, o))
-        o += 4 * n
+            e8.partitions = [*unpack_all_i[n](d, o)]
+            o += 4 * n
         t = d[o]
         o += 1
         if t:
@@ -317,21 +323,21 @@ def _read_v1(d, o):
 def _read_v2(d, o):
     m = _ShareFetchRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.group_id = None
+        o += 1
     else:
-        m.group_id, o = nullable_compact_string(d, o, n, "GroupId")
+        m.group_id, o = nullable_compact_string(d, o + 1, n, "GroupId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.member_id = None
+        o += 1
     else:
-        m.member_id, o = nullable_compact_string(d, o, n, "MemberId")
+        m.member_id, o = nullable_compact_string(d, o + 1, n, "MemberId")
     m.share_session_epoch, m.max_wait_ms, m.min_bytes, m.max_bytes, m.max_records, m.batch_size, m.share_acquire_mode, m.is_renew_ack, n = unpack_iiiiiiboB(d, o)
     o += 27
     if 0 < n < 128:
@@ -362,12 +368,15 @@ def _read_v2(d, o):
                 e6 = _AcknowledgementBatch()
                 e6.first_offset, e6.last_offset, n = unpack_qqB(d, o)
                 o += 17
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e6.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
+                    o += 1 * n - 1
+                elif n == 1:
+                    e6.acknowledge_types = []
                 else:
                     n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
-                e6.acknowledge_types = list(unpack_all_b[n](d, o))
-                o += n
+                    e6.acknowledge_types = [*unpack_all_b[n](d, o)]
+                    o += 1 * n
                 t = d[o]
                 o += 1
                 if t:
@@ -400,12 +409,15 @@ def _read_v2(d, o):
         e8 = _ForgottenTopic()
         e8.topic_id, n = unpack_UB(d, o)
         o += 17
-        if 0 < n < 128:
-            n -= 1
+        if 1 < n < 128:
+            e8.partitions = [*unpack_all_i[n - 1](d, o)]
+            o += 4 * n - 4
+        elif n == 1:
+            e8.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-        e8.partitions = list(unpack_all_i[n](d, o))
-        o += 4 * n
+            e8.partitions = [*unpack_all_i[n](d, o)]
+            o += 4 * n
         t = d[o]
         o += 1
         if t:

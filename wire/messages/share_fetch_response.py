@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     compact_string,
     no_uuid,
     nullable_compact_string,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -27,8 +28,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_qqhB = packed("qqhB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
+pack_each_qqhx = pack_each("qqhx")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_i = packed("i").pack
@@ -227,13 +230,14 @@ _ShareFetchResponse = decoded(ShareFetchResponse)
 def _read_v1(d, o):
     m = _ShareFetchResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     m.acquisition_lock_timeout_ms, n = unpack_iB(d, o)
     o += 5
     if 0 < n < 128:
@@ -253,21 +257,23 @@ def _read_v1(d, o):
         for _ in range(n):
             e4 = _PartitionData()
             e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
-            o += 7
+            o += 6
             if 0 < n < 128:
-                e4.error_message = d[o:(o := o + n - 1)].decode()
+                e4.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.error_message = None
+                o += 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             e4.acknowledge_error_code, n = unpack_hB(d, o)
-            o += 3
+            o += 2
             if 0 < n < 128:
-                e4.acknowledge_error_message = d[o:(o := o + n - 1)].decode()
+                e4.acknowledge_error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.acknowledge_error_message = None
+                o += 1
             else:
-                e4.acknowledge_error_message, o = nullable_compact_string(d, o, n, "AcknowledgeErrorMessage")
+                e4.acknowledge_error_message, o = nullable_compact_string(d, o + 1, n, "AcknowledgeErrorMessage")
             e4.current_leader = e5 = _LeaderIdAndEpoch()
             e5.leader_id, e5.leader_epoch, t = unpack_iiB(d, o)
             o += 9
@@ -276,11 +282,10 @@ def _read_v1(d, o):
             else:
                 e5.unknown_tagged_fields = ()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.records = d[o:(o := o + n - 1)]
+                e4.records = d[o + 1:(o := o + n)]
             else:
-                e4.records, o = compact_bytes(d, o, n, "Records")
+                e4.records, o = compact_bytes(d, o + 1, n, "Records")
             n = d[o]
             o += 1
             if 0 < n < 128:
@@ -288,15 +293,28 @@ def _read_v1(d, o):
             else:
                 n, o = compact_count(d, o, n, 19, "AcquiredRecords")
             e4.acquired_records = l6 = []
-            for _ in range(n):
-                e7 = _AcquiredRecords()
-                e7.first_offset, e7.last_offset, e7.delivery_count, t = unpack_qqhB(d, o)
-                o += 19
+            p7 = o + 19 * n
+            for v9, v10, v11, t in iterate_qqhB(d[o:p7]):
                 if t:
-                    e7.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e7.unknown_tagged_fields = ()
-                l6.append(e7)
+                    o += 19 * len(l6)
+                    for _ in range(n - len(l6)):
+                        e12 = _AcquiredRecords()
+                        e12.first_offset, e12.last_offset, e12.delivery_count, t = unpack_qqhB(d, o)
+                        o += 19
+                        if t:
+                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e12.unknown_tagged_fields = ()
+                        l6.append(e12)
+                    break
+                e8 = _AcquiredRecords()
+                e8.first_offset = v9
+                e8.last_offset = v10
+                e8.delivery_count = v11
+                e8.unknown_tagged_fields = ()
+                l6.append(e8)
+            else:
+                o = p7
             t = d[o]
             o += 1
             if t:
@@ -317,30 +335,31 @@ def _read_v1(d, o):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 11, "NodeEndpoints")
-    m.node_endpoints = l8 = []
+    m.node_endpoints = l13 = []
     for _ in range(n):
-        e9 = _NodeEndpoint()
-        e9.node_id, n = unpack_iB(d, o)
-        o += 5
+        e14 = _NodeEndpoint()
+        e14.node_id, n = unpack_iB(d, o)
+        o += 4
         if 0 < n < 128:
-            e9.host = d[o:(o := o + n - 1)].decode()
+            e14.host = d[o + 1:(o := o + n)].decode()
         else:
-            e9.host, o = compact_string(d, o, n, "Host")
-        e9.port, n = unpack_iB(d, o)
-        o += 5
+            e14.host, o = compact_string(d, o + 1, n, "Host")
+        e14.port, n = unpack_iB(d, o)
+        o += 4
         if 0 < n < 128:
-            e9.rack = d[o:(o := o + n - 1)].decode()
+            e14.rack = d[o + 1:(o := o + n)].decode()
         elif n == 0:
-            e9.rack = None
+            e14.rack = None
+            o += 1
         else:
-            e9.rack, o = nullable_compact_string(d, o, n, "Rack")
+            e14.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
         t = d[o]
         o += 1
         if t:
-            e9.unknown_tagged_fields, o = read_tags(d, o, t)
+            e14.unknown_tagged_fields, o = read_tags(d, o, t)
         else:
-            e9.unknown_tagged_fields = ()
-        l8.append(e9)
+            e14.unknown_tagged_fields = ()
+        l13.append(e14)
     t = d[o]
     o += 1
     if t:
@@ -422,11 +441,15 @@ def _write_v1(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e11 in l10:
-                if e11.unknown_tagged_fields:
-                    r.append(pack_qqh(e11.first_offset, e11.last_offset, e11.delivery_count) + write_tags(e11.unknown_tagged_fields))
-                else:
-                    r.append(pack_qqhx(e11.first_offset, e11.last_offset, e11.delivery_count))
+            if len(l10) > 8 and not any([e.unknown_tagged_fields for e in l10]):
+                f11 = [v for e in l10 for v in (e.first_offset, e.last_offset, e.delivery_count)]
+                r.append(pack_each_qqhx[len(l10)](*f11))
+            else:
+                for e12 in l10:
+                    if e12.unknown_tagged_fields:
+                        r.append(pack_qqh(e12.first_offset, e12.last_offset, e12.delivery_count) + write_tags(e12.unknown_tagged_fields))
+                    else:
+                        r.append(pack_qqhx(e12.first_offset, e12.last_offset, e12.delivery_count))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
@@ -435,34 +458,34 @@ def _write_v1(m):
             r.append(write_tags(e3.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l12 = m.node_endpoints
-    n = len(l12) + 1
+    l13 = m.node_endpoints
+    n = len(l13) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e13 in l12:
-        b14 = e13.host.encode()
-        n = len(b14) + 1
+    for e14 in l13:
+        b15 = e14.host.encode()
+        n = len(b15) + 1
         if n < 128:
-            r.append(pack_iB(e13.node_id, n))
+            r.append(pack_iB(e14.node_id, n))
         else:
-            r.append(pack_i(e13.node_id) + write_string_length(n, "Host"))
-        r.append(b14)
-        b15 = e13.rack
-        if b15 is None:
-            n = 0
-            b15 = b""
-        else:
-            b15 = b15.encode()
-            n = len(b15) + 1
-        if n < 128:
-            r.append(pack_iB(e13.port, n))
-        else:
-            r.append(pack_i(e13.port) + write_string_length(n, "Rack"))
+            r.append(pack_i(e14.node_id) + write_string_length(n, "Host"))
         r.append(b15)
-        if e13.unknown_tagged_fields:
-            r.append(write_tags(e13.unknown_tagged_fields))
+        b16 = e14.rack
+        if b16 is None:
+            n = 0
+            b16 = b""
+        else:
+            b16 = b16.encode()
+            n = len(b16) + 1
+        if n < 128:
+            r.append(pack_iB(e14.port, n))
+        else:
+            r.append(pack_i(e14.port) + write_string_length(n, "Rack"))
+        r.append(b16)
+        if e14.unknown_tagged_fields:
+            r.append(write_tags(e14.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

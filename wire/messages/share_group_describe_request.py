@@ -90,11 +90,10 @@ def _read_v1(d, o):
     m.group_ids = l1 = []
     for _ in range(n):
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            v2 = d[o:(o := o + n - 1)].decode()
+            v2 = d[o + 1:(o := o + n)].decode()
         else:
-            v2, o = compact_string(d, o, n, "GroupIds")
+            v2, o = compact_string(d, o + 1, n, "GroupIds")
         l1.append(v2)
     m.include_authorized_operations, t = unpack_oB(d, o)
     o += 2

@@ -88,25 +88,24 @@ _ShareGroupHeartbeatRequest = decoded(ShareGroupHeartbeatRequest)
 def _read_v1(d, o):
     m = _ShareGroupHeartbeatRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     m.member_epoch, n = unpack_iB(d, o)
-    o += 5
+    o += 4
     if 0 < n < 128:
-        m.rack_id = d[o:(o := o + n - 1)].decode()
+        m.rack_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.rack_id = None
+        o += 1
     else:
-        m.rack_id, o = nullable_compact_string(d, o, n, "RackId")
+        m.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
     n = d[o]
     o += 1
     if n < 128:
@@ -119,11 +118,10 @@ def _read_v1(d, o):
         m.subscribed_topic_names = l1 = []
         for _ in range(n):
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                v2 = d[o:(o := o + n - 1)].decode()
+                v2 = d[o + 1:(o := o + n)].decode()
             else:
-                v2, o = compact_string(d, o, n, "SubscribedTopicNames")
+                v2, o = compact_string(d, o + 1, n, "SubscribedTopicNames")
             l1.append(v2)
     t = d[o]
     o += 1

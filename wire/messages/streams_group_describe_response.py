@@ -377,25 +377,24 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _DescribedGroup()
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.error_message = None
+            o += 1
         else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_id = d[o:(o := o + n - 1)].decode()
+            e2.group_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_id, o = compact_string(d, o, n, "GroupId")
+            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.group_state = d[o:(o := o + n - 1)].decode()
+            e2.group_state = d[o + 1:(o := o + n)].decode()
         else:
-            e2.group_state, o = compact_string(d, o, n, "GroupState")
+            e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
         e2.group_epoch, e2.assignment_epoch, n = unpack_iib(d, o)
         o += 9
         if n < 0:
@@ -415,11 +414,10 @@ def _read_v0(d, o):
                 for _ in range(n):
                     e5 = _Subtopology()
                     n = d[o]
-                    o += 1
                     if 0 < n < 128:
-                        e5.subtopology_id = d[o:(o := o + n - 1)].decode()
+                        e5.subtopology_id = d[o + 1:(o := o + n)].decode()
                     else:
-                        e5.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                        e5.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
@@ -429,11 +427,10 @@ def _read_v0(d, o):
                     e5.source_topics = l6 = []
                     for _ in range(n):
                         n = d[o]
-                        o += 1
                         if 0 < n < 128:
-                            v7 = d[o:(o := o + n - 1)].decode()
+                            v7 = d[o + 1:(o := o + n)].decode()
                         else:
-                            v7, o = compact_string(d, o, n, "SourceTopics")
+                            v7, o = compact_string(d, o + 1, n, "SourceTopics")
                         l6.append(v7)
                     n = d[o]
                     o += 1
@@ -444,11 +441,10 @@ def _read_v0(d, o):
                     e5.repartition_sink_topics = l8 = []
                     for _ in range(n):
                         n = d[o]
-                        o += 1
                         if 0 < n < 128:
-                            v9 = d[o:(o := o + n - 1)].decode()
+                            v9 = d[o + 1:(o := o + n)].decode()
                         else:
-                            v9, o = compact_string(d, o, n, "RepartitionSinkTopics")
+                            v9, o = compact_string(d, o + 1, n, "RepartitionSinkTopics")
                         l8.append(v9)
                     n = d[o]
                     o += 1
@@ -460,11 +456,10 @@ def _read_v0(d, o):
                     for _ in range(n):
                         e11 = _TopicInfo()
                         n = d[o]
-                        o += 1
                         if 0 < n < 128:
-                            e11.name = d[o:(o := o + n - 1)].decode()
+                            e11.name = d[o + 1:(o := o + n)].decode()
                         else:
-                            e11.name, o = compact_string(d, o, n, "Name")
+                            e11.name, o = compact_string(d, o + 1, n, "Name")
                         e11.partitions, e11.replication_factor, n = unpack_ihB(d, o)
                         o += 7
                         if 0 < n < 128:
@@ -475,17 +470,15 @@ def _read_v0(d, o):
                         for _ in range(n):
                             e13 = _KeyValue()
                             n = d[o]
-                            o += 1
                             if 0 < n < 128:
-                                e13.key = d[o:(o := o + n - 1)].decode()
+                                e13.key = d[o + 1:(o := o + n)].decode()
                             else:
-                                e13.key, o = compact_string(d, o, n, "Key")
+                                e13.key, o = compact_string(d, o + 1, n, "Key")
                             n = d[o]
-                            o += 1
                             if 0 < n < 128:
-                                e13.value = d[o:(o := o + n - 1)].decode()
+                                e13.value = d[o + 1:(o := o + n)].decode()
                             else:
-                                e13.value, o = compact_string(d, o, n, "Value")
+                                e13.value, o = compact_string(d, o + 1, n, "Value")
                             t = d[o]
                             o += 1
                             if t:
@@ -510,11 +503,10 @@ def _read_v0(d, o):
                     for _ in range(n):
                         e15 = _TopicInfo()
                         n = d[o]
-                        o += 1
                         if 0 < n < 128:
-                            e15.name = d[o:(o := o + n - 1)].decode()
+                            e15.name = d[o + 1:(o := o + n)].decode()
                         else:
-                            e15.name, o = compact_string(d, o, n, "Name")
+                            e15.name, o = compact_string(d, o + 1, n, "Name")
                         e15.partitions, e15.replication_factor, n = unpack_ihB(d, o)
                         o += 7
                         if 0 < n < 128:
@@ -525,17 +517,15 @@ def _read_v0(d, o):
                         for _ in range(n):
                             e17 = _KeyValue()
                             n = d[o]
-                            o += 1
                             if 0 < n < 128:
-                                e17.key = d[o:(o := o + n - 1)].decode()
+                                e17.key = d[o + 1:(o := o + n)].decode()
                             else:
-                                e17.key, o = compact_string(d, o, n, "Key")
+                                e17.key, o = compact_string(d, o + 1, n, "Key")
                             n = d[o]
-                            o += 1
                             if 0 < n < 128:
-                                e17.value = d[o:(o := o + n - 1)].decode()
+                                e17.value = d[o + 1:(o := o + n)].decode()
                             else:
-                                e17.value, o = compact_string(d, o, n, "Value")
+                                e17.value, o = compact_string(d, o + 1, n, "Value")
                             t = d[o]
                             o += 1
                             if t:
@@ -573,45 +563,43 @@ def _read_v0(d, o):
         for _ in range(n):
             e19 = _Member()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e19.member_id = d[o:(o := o + n - 1)].decode()
+                e19.member_id = d[o + 1:(o := o + n)].decode()
             else:
-                e19.member_id, o = compact_string(d, o, n, "MemberId")
+                e19.member_id, o = compact_string(d, o + 1, n, "MemberId")
             e19.member_epoch, n = unpack_iB(d, o)
-            o += 5
+            o += 4
             if 0 < n < 128:
-                e19.instance_id = d[o:(o := o + n - 1)].decode()
+                e19.instance_id = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e19.instance_id = None
+                o += 1
             else:
-                e19.instance_id, o = nullable_compact_string(d, o, n, "InstanceId")
+                e19.instance_id, o = nullable_compact_string(d, o + 1, n, "InstanceId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e19.rack_id = d[o:(o := o + n - 1)].decode()
+                e19.rack_id = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e19.rack_id = None
+                o += 1
             else:
-                e19.rack_id, o = nullable_compact_string(d, o, n, "RackId")
+                e19.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e19.client_id = d[o:(o := o + n - 1)].decode()
+                e19.client_id = d[o + 1:(o := o + n)].decode()
             else:
-                e19.client_id, o = compact_string(d, o, n, "ClientId")
+                e19.client_id, o = compact_string(d, o + 1, n, "ClientId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e19.client_host = d[o:(o := o + n - 1)].decode()
+                e19.client_host = d[o + 1:(o := o + n)].decode()
             else:
-                e19.client_host, o = compact_string(d, o, n, "ClientHost")
+                e19.client_host, o = compact_string(d, o + 1, n, "ClientHost")
             e19.topology_epoch, n = unpack_iB(d, o)
-            o += 5
+            o += 4
             if 0 < n < 128:
-                e19.process_id = d[o:(o := o + n - 1)].decode()
+                e19.process_id = d[o + 1:(o := o + n)].decode()
             else:
-                e19.process_id, o = compact_string(d, o, n, "ProcessId")
+                e19.process_id, o = compact_string(d, o + 1, n, "ProcessId")
             n, = unpack_b(d, o)
             o += 1
             if n < 0:
@@ -619,11 +607,10 @@ def _read_v0(d, o):
             else:
                 e19.user_endpoint = e20 = _Endpoint()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e20.host = d[o:(o := o + n - 1)].decode()
+                    e20.host = d[o + 1:(o := o + n)].decode()
                 else:
-                    e20.host, o = compact_string(d, o, n, "Host")
+                    e20.host, o = compact_string(d, o + 1, n, "Host")
                 e20.port, t = unpack_HB(d, o)
                 o += 3
                 if t:
@@ -640,17 +627,15 @@ def _read_v0(d, o):
             for _ in range(n):
                 e22 = _KeyValue()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e22.key = d[o:(o := o + n - 1)].decode()
+                    e22.key = d[o + 1:(o := o + n)].decode()
                 else:
-                    e22.key, o = compact_string(d, o, n, "Key")
+                    e22.key, o = compact_string(d, o + 1, n, "Key")
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e22.value = d[o:(o := o + n - 1)].decode()
+                    e22.value = d[o + 1:(o := o + n)].decode()
                 else:
-                    e22.value, o = compact_string(d, o, n, "Value")
+                    e22.value, o = compact_string(d, o + 1, n, "Value")
                 t = d[o]
                 o += 1
                 if t:
@@ -668,11 +653,10 @@ def _read_v0(d, o):
             for _ in range(n):
                 e24 = _TaskOffset()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e24.subtopology_id = d[o:(o := o + n - 1)].decode()
+                    e24.subtopology_id = d[o + 1:(o := o + n)].decode()
                 else:
-                    e24.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                    e24.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
                 e24.partition, e24.offset, t = unpack_iqB(d, o)
                 o += 13
                 if t:
@@ -690,11 +674,10 @@ def _read_v0(d, o):
             for _ in range(n):
                 e26 = _TaskOffset()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e26.subtopology_id = d[o:(o := o + n - 1)].decode()
+                    e26.subtopology_id = d[o + 1:(o := o + n)].decode()
                 else:
-                    e26.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                    e26.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
                 e26.partition, e26.offset, t = unpack_iqB(d, o)
                 o += 13
                 if t:
@@ -713,19 +696,21 @@ def _read_v0(d, o):
             for _ in range(n):
                 e29 = _TaskIds()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e29.subtopology_id = d[o:(o := o + n - 1)].decode()
+                    e29.subtopology_id = d[o + 1:(o := o + n)].decode()
                 else:
-                    e29.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                    e29.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e29.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e29.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
-                e29.partitions = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e29.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
@@ -743,19 +728,21 @@ def _read_v0(d, o):
             for _ in range(n):
                 e31 = _TaskIds()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e31.subtopology_id = d[o:(o := o + n - 1)].decode()
+                    e31.subtopology_id = d[o + 1:(o := o + n)].decode()
                 else:
-                    e31.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                    e31.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e31.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e31.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
-                e31.partitions = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e31.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
@@ -773,19 +760,21 @@ def _read_v0(d, o):
             for _ in range(n):
                 e33 = _TaskIds()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e33.subtopology_id = d[o:(o := o + n - 1)].decode()
+                    e33.subtopology_id = d[o + 1:(o := o + n)].decode()
                 else:
-                    e33.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                    e33.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e33.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e33.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
-                e33.partitions = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e33.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
@@ -810,19 +799,21 @@ def _read_v0(d, o):
             for _ in range(n):
                 e36 = _TaskIds()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e36.subtopology_id = d[o:(o := o + n - 1)].decode()
+                    e36.subtopology_id = d[o + 1:(o := o + n)].decode()
                 else:
-                    e36.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                    e36.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e36.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e36.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
-                e36.partitions = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e36.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
@@ -840,19 +831,21 @@ def _read_v0(d, o):
             for _ in range(n):
                 e38 = _TaskIds()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e38.subtopology_id = d[o:(o := o + n - 1)].decode()
+                    e38.subtopology_id = d[o + 1:(o := o + n)].decode()
                 else:
-                    e38.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                    e38.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e38.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e38.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
-                e38.partitions = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e38.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
@@ -870,19 +863,21 @@ def _read_v0(d, o):
             for _ in range(n):
                 e40 = _TaskIds()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e40.subtopology_id = d[o:(o := o + n - 1)].decode()
+                    e40.subtopology_id = d[o + 1:(o := o + n)].decode()
                 else:
-                    e40.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                    e40.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e40.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e40.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
-                e40.partitions = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e40.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:

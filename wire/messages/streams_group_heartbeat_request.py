@@ -320,33 +320,32 @@ _StreamsGroupHeartbeatRequest = decoded(StreamsGroupHeartbeatRequest)
 def _read_v0(d, o):
     m = _StreamsGroupHeartbeatRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     m.member_epoch, m.endpoint_information_epoch, n = unpack_iiB(d, o)
-    o += 9
+    o += 8
     if 0 < n < 128:
-        m.instance_id = d[o:(o := o + n - 1)].decode()
+        m.instance_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.instance_id = None
+        o += 1
     else:
-        m.instance_id, o = nullable_compact_string(d, o, n, "InstanceId")
+        m.instance_id, o = nullable_compact_string(d, o + 1, n, "InstanceId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack_id = d[o:(o := o + n - 1)].decode()
+        m.rack_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.rack_id = None
+        o += 1
     else:
-        m.rack_id, o = nullable_compact_string(d, o, n, "RackId")
+        m.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
     m.rebalance_timeout_ms, n = unpack_ib(d, o)
     o += 5
     if n < 0:
@@ -363,11 +362,10 @@ def _read_v0(d, o):
         for _ in range(n):
             e3 = _Subtopology()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e3.subtopology_id = d[o:(o := o + n - 1)].decode()
+                e3.subtopology_id = d[o + 1:(o := o + n)].decode()
             else:
-                e3.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                e3.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
             n = d[o]
             o += 1
             if 0 < n < 128:
@@ -377,11 +375,10 @@ def _read_v0(d, o):
             e3.source_topics = l4 = []
             for _ in range(n):
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    v5 = d[o:(o := o + n - 1)].decode()
+                    v5 = d[o + 1:(o := o + n)].decode()
                 else:
-                    v5, o = compact_string(d, o, n, "SourceTopics")
+                    v5, o = compact_string(d, o + 1, n, "SourceTopics")
                 l4.append(v5)
             n = d[o]
             o += 1
@@ -392,11 +389,10 @@ def _read_v0(d, o):
             e3.source_topic_regex = l6 = []
             for _ in range(n):
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    v7 = d[o:(o := o + n - 1)].decode()
+                    v7 = d[o + 1:(o := o + n)].decode()
                 else:
-                    v7, o = compact_string(d, o, n, "SourceTopicRegex")
+                    v7, o = compact_string(d, o + 1, n, "SourceTopicRegex")
                 l6.append(v7)
             n = d[o]
             o += 1
@@ -408,11 +404,10 @@ def _read_v0(d, o):
             for _ in range(n):
                 e9 = _TopicInfo()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e9.name = d[o:(o := o + n - 1)].decode()
+                    e9.name = d[o + 1:(o := o + n)].decode()
                 else:
-                    e9.name, o = compact_string(d, o, n, "Name")
+                    e9.name, o = compact_string(d, o + 1, n, "Name")
                 e9.partitions, e9.replication_factor, n = unpack_ihB(d, o)
                 o += 7
                 if 0 < n < 128:
@@ -423,17 +418,15 @@ def _read_v0(d, o):
                 for _ in range(n):
                     e11 = _KeyValue()
                     n = d[o]
-                    o += 1
                     if 0 < n < 128:
-                        e11.key = d[o:(o := o + n - 1)].decode()
+                        e11.key = d[o + 1:(o := o + n)].decode()
                     else:
-                        e11.key, o = compact_string(d, o, n, "Key")
+                        e11.key, o = compact_string(d, o + 1, n, "Key")
                     n = d[o]
-                    o += 1
                     if 0 < n < 128:
-                        e11.value = d[o:(o := o + n - 1)].decode()
+                        e11.value = d[o + 1:(o := o + n)].decode()
                     else:
-                        e11.value, o = compact_string(d, o, n, "Value")
+                        e11.value, o = compact_string(d, o + 1, n, "Value")
                     t = d[o]
                     o += 1
                     if t:
@@ -457,11 +450,10 @@ def _read_v0(d, o):
             e3.repartition_sink_topics = l12 = []
             for _ in range(n):
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    v13 = d[o:(o := o + n - 1)].decode()
+                    v13 = d[o + 1:(o := o + n)].decode()
                 else:
-                    v13, o = compact_string(d, o, n, "RepartitionSinkTopics")
+                    v13, o = compact_string(d, o + 1, n, "RepartitionSinkTopics")
                 l12.append(v13)
             n = d[o]
             o += 1
@@ -473,11 +465,10 @@ def _read_v0(d, o):
             for _ in range(n):
                 e15 = _TopicInfo()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e15.name = d[o:(o := o + n - 1)].decode()
+                    e15.name = d[o + 1:(o := o + n)].decode()
                 else:
-                    e15.name, o = compact_string(d, o, n, "Name")
+                    e15.name, o = compact_string(d, o + 1, n, "Name")
                 e15.partitions, e15.replication_factor, n = unpack_ihB(d, o)
                 o += 7
                 if 0 < n < 128:
@@ -488,17 +479,15 @@ def _read_v0(d, o):
                 for _ in range(n):
                     e17 = _KeyValue()
                     n = d[o]
-                    o += 1
                     if 0 < n < 128:
-                        e17.key = d[o:(o := o + n - 1)].decode()
+                        e17.key = d[o + 1:(o := o + n)].decode()
                     else:
-                        e17.key, o = compact_string(d, o, n, "Key")
+                        e17.key, o = compact_string(d, o + 1, n, "Key")
                     n = d[o]
-                    o += 1
                     if 0 < n < 128:
-                        e17.value = d[o:(o := o + n - 1)].decode()
+                        e17.value = d[o + 1:(o := o + n)].decode()
                     else:
-                        e17.value, o = compact_string(d, o, n, "Value")
+                        e17.value, o = compact_string(d, o + 1, n, "Value")
                     t = d[o]
                     o += 1
                     if t:
@@ -524,28 +513,37 @@ def _read_v0(d, o):
                 e19 = _CopartitionGroup()
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e19.source_topics = [*unpack_all_h[n - 1](d, o)]
+                    o += 2 * n - 2
+                elif n == 1:
+                    e19.source_topics = []
                 else:
                     n, o = compact_count(d, o, n, 2, "SourceTopics")
-                e19.source_topics = list(unpack_all_h[n](d, o))
-                o += 2 * n
+                    e19.source_topics = [*unpack_all_h[n](d, o)]
+                    o += 2 * n
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e19.source_topic_regex = [*unpack_all_h[n - 1](d, o)]
+                    o += 2 * n - 2
+                elif n == 1:
+                    e19.source_topic_regex = []
                 else:
                     n, o = compact_count(d, o, n, 2, "SourceTopicRegex")
-                e19.source_topic_regex = list(unpack_all_h[n](d, o))
-                o += 2 * n
+                    e19.source_topic_regex = [*unpack_all_h[n](d, o)]
+                    o += 2 * n
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e19.repartition_source_topics = [*unpack_all_h[n - 1](d, o)]
+                    o += 2 * n - 2
+                elif n == 1:
+                    e19.repartition_source_topics = []
                 else:
                     n, o = compact_count(d, o, n, 2, "RepartitionSourceTopics")
-                e19.repartition_source_topics = list(unpack_all_h[n](d, o))
-                o += 2 * n
+                    e19.repartition_source_topics = [*unpack_all_h[n](d, o)]
+                    o += 2 * n
                 t = d[o]
                 o += 1
                 if t:
@@ -579,19 +577,21 @@ def _read_v0(d, o):
         for _ in range(n):
             e21 = _TaskIds()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e21.subtopology_id = d[o:(o := o + n - 1)].decode()
+                e21.subtopology_id = d[o + 1:(o := o + n)].decode()
             else:
-                e21.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                e21.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e21.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e21.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-            e21.partitions = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e21.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -612,19 +612,21 @@ def _read_v0(d, o):
         for _ in range(n):
             e23 = _TaskIds()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e23.subtopology_id = d[o:(o := o + n - 1)].decode()
+                e23.subtopology_id = d[o + 1:(o := o + n)].decode()
             else:
-                e23.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                e23.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e23.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e23.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-            e23.partitions = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e23.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -645,19 +647,21 @@ def _read_v0(d, o):
         for _ in range(n):
             e25 = _TaskIds()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e25.subtopology_id = d[o:(o := o + n - 1)].decode()
+                e25.subtopology_id = d[o + 1:(o := o + n)].decode()
             else:
-                e25.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                e25.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e25.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e25.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-            e25.partitions = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e25.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -666,13 +670,13 @@ def _read_v0(d, o):
                 e25.unknown_tagged_fields = ()
             l24.append(e25)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.process_id = d[o:(o := o + n - 1)].decode()
+        m.process_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.process_id = None
+        o += 1
     else:
-        m.process_id, o = nullable_compact_string(d, o, n, "ProcessId")
+        m.process_id, o = nullable_compact_string(d, o + 1, n, "ProcessId")
     n, = unpack_b(d, o)
     o += 1
     if n < 0:
@@ -680,11 +684,10 @@ def _read_v0(d, o):
     else:
         m.user_endpoint = e26 = _Endpoint()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e26.host = d[o:(o := o + n - 1)].decode()
+            e26.host = d[o + 1:(o := o + n)].decode()
         else:
-            e26.host, o = compact_string(d, o, n, "Host")
+            e26.host, o = compact_string(d, o + 1, n, "Host")
         e26.port, t = unpack_HB(d, o)
         o += 3
         if t:
@@ -704,17 +707,15 @@ def _read_v0(d, o):
         for _ in range(n):
             e28 = _KeyValue()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e28.key = d[o:(o := o + n - 1)].decode()
+                e28.key = d[o + 1:(o := o + n)].decode()
             else:
-                e28.key, o = compact_string(d, o, n, "Key")
+                e28.key, o = compact_string(d, o + 1, n, "Key")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e28.value = d[o:(o := o + n - 1)].decode()
+                e28.value = d[o + 1:(o := o + n)].decode()
             else:
-                e28.value, o = compact_string(d, o, n, "Value")
+                e28.value, o = compact_string(d, o + 1, n, "Value")
             t = d[o]
             o += 1
             if t:
@@ -735,11 +736,10 @@ def _read_v0(d, o):
         for _ in range(n):
             e30 = _TaskOffset()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e30.subtopology_id = d[o:(o := o + n - 1)].decode()
+                e30.subtopology_id = d[o + 1:(o := o + n)].decode()
             else:
-                e30.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                e30.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
             e30.partition, e30.offset, t = unpack_iqB(d, o)
             o += 13
             if t:
@@ -760,11 +760,10 @@ def _read_v0(d, o):
         for _ in range(n):
             e32 = _TaskOffset()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e32.subtopology_id = d[o:(o := o + n - 1)].decode()
+                e32.subtopology_id = d[o + 1:(o := o + n)].decode()
             else:
-                e32.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                e32.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
             e32.partition, e32.offset, t = unpack_iqB(d, o)
             o += 13
             if t:

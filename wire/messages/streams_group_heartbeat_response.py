@@ -226,19 +226,19 @@ _StreamsGroupHeartbeatResponse = decoded(StreamsGroupHeartbeatResponse)
 def _read_v0(d, o):
     m = _StreamsGroupHeartbeatResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     m.member_epoch, m.heartbeat_interval_ms, m.acceptable_recovery_lag, m.task_offset_interval_ms, n = unpack_iiiiB(d, o)
     o += 17
     if n < 128:
@@ -252,11 +252,11 @@ def _read_v0(d, o):
         for _ in range(n):
             e2 = _Status()
             e2.status_code, n = unpack_bB(d, o)
-            o += 2
+            o += 1
             if 0 < n < 128:
-                e2.status_detail = d[o:(o := o + n - 1)].decode()
+                e2.status_detail = d[o + 1:(o := o + n)].decode()
             else:
-                e2.status_detail, o = compact_string(d, o, n, "StatusDetail")
+                e2.status_detail, o = compact_string(d, o + 1, n, "StatusDetail")
             t = d[o]
             o += 1
             if t:
@@ -277,19 +277,21 @@ def _read_v0(d, o):
         for _ in range(n):
             e4 = _TaskIds()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.subtopology_id = d[o:(o := o + n - 1)].decode()
+                e4.subtopology_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                e4.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-            e4.partitions = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e4.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -310,19 +312,21 @@ def _read_v0(d, o):
         for _ in range(n):
             e6 = _TaskIds()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e6.subtopology_id = d[o:(o := o + n - 1)].decode()
+                e6.subtopology_id = d[o + 1:(o := o + n)].decode()
             else:
-                e6.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                e6.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e6.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e6.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-            e6.partitions = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e6.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -343,19 +347,21 @@ def _read_v0(d, o):
         for _ in range(n):
             e8 = _TaskIds()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e8.subtopology_id = d[o:(o := o + n - 1)].decode()
+                e8.subtopology_id = d[o + 1:(o := o + n)].decode()
             else:
-                e8.subtopology_id, o = compact_string(d, o, n, "SubtopologyId")
+                e8.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e8.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e8.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-            e8.partitions = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e8.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -377,11 +383,10 @@ def _read_v0(d, o):
             e10 = _EndpointToPartitions()
             e10.user_endpoint = e11 = _Endpoint()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e11.host = d[o:(o := o + n - 1)].decode()
+                e11.host = d[o + 1:(o := o + n)].decode()
             else:
-                e11.host, o = compact_string(d, o, n, "Host")
+                e11.host, o = compact_string(d, o + 1, n, "Host")
             e11.port, t = unpack_HB(d, o)
             o += 3
             if t:
@@ -398,19 +403,21 @@ def _read_v0(d, o):
             for _ in range(n):
                 e13 = _TopicPartition()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e13.topic = d[o:(o := o + n - 1)].decode()
+                    e13.topic = d[o + 1:(o := o + n)].decode()
                 else:
-                    e13.topic, o = compact_string(d, o, n, "Topic")
+                    e13.topic, o = compact_string(d, o + 1, n, "Topic")
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e13.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e13.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
-                e13.partitions = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e13.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
@@ -428,19 +435,21 @@ def _read_v0(d, o):
             for _ in range(n):
                 e15 = _TopicPartition()
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    e15.topic = d[o:(o := o + n - 1)].decode()
+                    e15.topic = d[o + 1:(o := o + n)].decode()
                 else:
-                    e15.topic, o = compact_string(d, o, n, "Topic")
+                    e15.topic, o = compact_string(d, o + 1, n, "Topic")
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    e15.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e15.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
-                e15.partitions = list(unpack_all_i[n](d, o))
-                o += 4 * n
+                    e15.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
                 t = d[o]
                 o += 1
                 if t:

@@ -219,25 +219,24 @@ def _read_v4(d, o):
     m.protocol_type = None
     m.protocol_name = None
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     m.generation_id, n = unpack_iB(d, o)
-    o += 5
+    o += 4
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_instance_id = d[o:(o := o + n - 1)].decode()
+        m.group_instance_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.group_instance_id = None
+        o += 1
     else:
-        m.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+        m.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -248,17 +247,15 @@ def _read_v4(d, o):
     for _ in range(n):
         e2 = _SyncGroupRequestAssignment()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.member_id = d[o:(o := o + n - 1)].decode()
+            e2.member_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.member_id, o = compact_string(d, o, n, "MemberId")
+            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.assignment = d[o:(o := o + n - 1)]
+            e2.assignment = d[o + 1:(o := o + n)]
         else:
-            e2.assignment, o = compact_bytes(d, o, n, "Assignment")
+            e2.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
         t = d[o]
         o += 1
         if t:
@@ -278,41 +275,40 @@ def _read_v4(d, o):
 def _read_v5(d, o):
     m = _SyncGroupRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     m.generation_id, n = unpack_iB(d, o)
-    o += 5
+    o += 4
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_instance_id = d[o:(o := o + n - 1)].decode()
+        m.group_instance_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.group_instance_id = None
+        o += 1
     else:
-        m.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+        m.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.protocol_type = d[o:(o := o + n - 1)].decode()
+        m.protocol_type = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.protocol_type = None
+        o += 1
     else:
-        m.protocol_type, o = nullable_compact_string(d, o, n, "ProtocolType")
+        m.protocol_type, o = nullable_compact_string(d, o + 1, n, "ProtocolType")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.protocol_name = d[o:(o := o + n - 1)].decode()
+        m.protocol_name = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.protocol_name = None
+        o += 1
     else:
-        m.protocol_name, o = nullable_compact_string(d, o, n, "ProtocolName")
+        m.protocol_name, o = nullable_compact_string(d, o + 1, n, "ProtocolName")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -323,17 +319,15 @@ def _read_v5(d, o):
     for _ in range(n):
         e2 = _SyncGroupRequestAssignment()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.member_id = d[o:(o := o + n - 1)].decode()
+            e2.member_id = d[o + 1:(o := o + n)].decode()
         else:
-            e2.member_id, o = compact_string(d, o, n, "MemberId")
+            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.assignment = d[o:(o := o + n - 1)]
+            e2.assignment = d[o + 1:(o := o + n)]
         else:
-            e2.assignment, o = compact_bytes(d, o, n, "Assignment")
+            e2.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
         t = d[o]
         o += 1
         if t:

@@ -123,11 +123,11 @@ def _read_v4(d, o):
     m.protocol_type = None
     m.protocol_name = None
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.assignment = d[o:(o := o + n - 1)]
+        m.assignment = d[o + 1:(o := o + n)]
     else:
-        m.assignment, o = compact_bytes(d, o, n, "Assignment")
+        m.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
     t = d[o]
     o += 1
     if t:
@@ -140,27 +140,27 @@ def _read_v4(d, o):
 def _read_v5(d, o):
     m = _SyncGroupResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.protocol_type = d[o:(o := o + n - 1)].decode()
+        m.protocol_type = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.protocol_type = None
+        o += 1
     else:
-        m.protocol_type, o = nullable_compact_string(d, o, n, "ProtocolType")
+        m.protocol_type, o = nullable_compact_string(d, o + 1, n, "ProtocolType")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.protocol_name = d[o:(o := o + n - 1)].decode()
+        m.protocol_name = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.protocol_name = None
+        o += 1
     else:
-        m.protocol_name, o = nullable_compact_string(d, o, n, "ProtocolName")
+        m.protocol_name, o = nullable_compact_string(d, o + 1, n, "ProtocolName")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.assignment = d[o:(o := o + n - 1)]
+        m.assignment = d[o + 1:(o := o + n)]
     else:
-        m.assignment, o = compact_bytes(d, o, n, "Assignment")
+        m.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
     t = d[o]
     o += 1
     if t:

@@ -269,31 +269,29 @@ def _read_v2(d, o):
 def _read_v3(d, o):
     m = _TxnOffsetCommitRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.transactional_id = d[o:(o := o + n - 1)].decode()
+        m.transactional_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.transactional_id, o = compact_string(d, o, n, "TransactionalId")
+        m.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     m.producer_id, m.producer_epoch, m.generation_id, n = unpack_qhiB(d, o)
-    o += 15
+    o += 14
     if 0 < n < 128:
-        m.member_id = d[o:(o := o + n - 1)].decode()
+        m.member_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.member_id, o = compact_string(d, o, n, "MemberId")
+        m.member_id, o = compact_string(d, o + 1, n, "MemberId")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_instance_id = d[o:(o := o + n - 1)].decode()
+        m.group_instance_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.group_instance_id = None
+        o += 1
     else:
-        m.group_instance_id, o = nullable_compact_string(d, o, n, "GroupInstanceId")
+        m.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -304,11 +302,10 @@ def _read_v3(d, o):
     for _ in range(n):
         e2 = _TxnOffsetCommitRequestTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -319,13 +316,14 @@ def _read_v3(d, o):
         for _ in range(n):
             e4 = _TxnOffsetCommitRequestPartition()
             e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
-            o += 17
+            o += 16
             if 0 < n < 128:
-                e4.committed_metadata = d[o:(o := o + n - 1)].decode()
+                e4.committed_metadata = d[o + 1:(o := o + n)].decode()
             elif n == 0:
                 e4.committed_metadata = None
+                o += 1
             else:
-                e4.committed_metadata, o = nullable_compact_string(d, o, n, "CommittedMetadata")
+                e4.committed_metadata, o = nullable_compact_string(d, o + 1, n, "CommittedMetadata")
             t = d[o]
             o += 1
             if t:

@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     null_field,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -25,6 +26,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_ih = packed("ih").iter_unpack
+iterate_ihB = packed("ihB").iter_unpack
+pack_each_ih = pack_each("ih")
+pack_each_ihx = pack_each("ihx")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -34,7 +39,6 @@ pack_ii = packed("ii").pack
 unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
-unpack_ih = packed("ih").unpack_from
 unpack_ihB = packed("ihB").unpack_from
 unpack_ii = packed("ii").unpack_from
 
@@ -156,12 +160,15 @@ def _read_v0(d, o):
                 raise null_field("Partitions")
             else:
                 e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _TxnOffsetCommitResponsePartition()
-                    e4.unknown_tagged_fields = ()
-                    e4.partition_index, e4.error_code = unpack_ih(d, o)
-                    o += 6
-                    l3.append(e4)
+                p4 = o + 6 * n
+                for v6, v7 in iterate_ih(d[o:p4]):
+                    e5 = _TxnOffsetCommitResponsePartition()
+                    e5.partition_index = v6
+                    e5.error_code = v7
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -180,11 +187,10 @@ def _read_v3(d, o):
     for _ in range(n):
         e2 = _TxnOffsetCommitResponseTopic()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -192,15 +198,27 @@ def _read_v3(d, o):
         else:
             n, o = compact_count(d, o, n, 7, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _TxnOffsetCommitResponsePartition()
-            e4.partition_index, e4.error_code, t = unpack_ihB(d, o)
-            o += 7
+        p4 = o + 7 * n
+        for v6, v7, t in iterate_ihB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 7 * len(l3)
+                for _ in range(n - len(l3)):
+                    e8 = _TxnOffsetCommitResponsePartition()
+                    e8.partition_index, e8.error_code, t = unpack_ihB(d, o)
+                    o += 7
+                    if t:
+                        e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e8.unknown_tagged_fields = ()
+                    l3.append(e8)
+                break
+            e5 = _TxnOffsetCommitResponsePartition()
+            e5.partition_index = v6
+            e5.error_code = v7
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -230,8 +248,12 @@ def _write_v0(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        for e5 in l4:
-            r.append(pack_ih(e5.partition_index, e5.error_code))
+        if len(l4) > 8:
+            f5 = [v for e in l4 for v in (e.partition_index, e.error_code)]
+            r.append(pack_each_ih[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                r.append(pack_ih(e6.partition_index, e6.error_code))
     return b"".join(r)
 
 
@@ -257,11 +279,15 @@ def _write_v3(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_ih(e5.partition_index, e5.error_code) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_ihx(e5.partition_index, e5.error_code))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [v for e in l4 for v in (e.partition_index, e.error_code)]
+            r.append(pack_each_ihx[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_ih(e6.partition_index, e6.error_code) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_ihx(e6.partition_index, e6.error_code))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

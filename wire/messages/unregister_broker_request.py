@@ -83,11 +83,10 @@ def _read_v0(d, o):
 
 
 def _write_v0(m):
+    if not (m.unknown_tagged_fields):
+        return pack_ix(m.broker_id)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_i(m.broker_id) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_ix(m.broker_id))
+    r.append(pack_i(m.broker_id) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

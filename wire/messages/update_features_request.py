@@ -129,11 +129,10 @@ def _read_v0(d, o):
         e2 = _FeatureUpdateKey()
         e2.upgrade_type = 1
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.feature = d[o:(o := o + n - 1)].decode()
+            e2.feature = d[o + 1:(o := o + n)].decode()
         else:
-            e2.feature, o = compact_string(d, o, n, "Feature")
+            e2.feature, o = compact_string(d, o + 1, n, "Feature")
         e2.max_version_level, e2.allow_downgrade, t = unpack_hoB(d, o)
         o += 4
         if t:
@@ -163,11 +162,10 @@ def _read_v1(d, o):
         e2 = _FeatureUpdateKey()
         e2.allow_downgrade = False
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.feature = d[o:(o := o + n - 1)].decode()
+            e2.feature = d[o + 1:(o := o + n)].decode()
         else:
-            e2.feature, o = compact_string(d, o, n, "Feature")
+            e2.feature, o = compact_string(d, o + 1, n, "Feature")
         e2.max_version_level, e2.upgrade_type, t = unpack_hbB(d, o)
         o += 4
         if t:

@@ -112,13 +112,14 @@ _UpdateFeaturesResponse = decoded(UpdateFeaturesResponse)
 def _read_v0(d, o):
     m = _UpdateFeaturesResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -129,19 +130,19 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _UpdatableFeatureResult()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.feature = d[o:(o := o + n - 1)].decode()
+            e2.feature = d[o + 1:(o := o + n)].decode()
         else:
-            e2.feature, o = compact_string(d, o, n, "Feature")
+            e2.feature, o = compact_string(d, o + 1, n, "Feature")
         e2.error_code, n = unpack_hB(d, o)
-        o += 3
+        o += 2
         if 0 < n < 128:
-            e2.error_message = d[o:(o := o + n - 1)].decode()
+            e2.error_message = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.error_message = None
+            o += 1
         else:
-            e2.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
         t = d[o]
         o += 1
         if t:
@@ -162,13 +163,14 @@ def _read_v2(d, o):
     m = _UpdateFeaturesResponse()
     m.results = []
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
-    o += 7
+    o += 6
     if 0 < n < 128:
-        m.error_message = d[o:(o := o + n - 1)].decode()
+        m.error_message = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.error_message = None
+        o += 1
     else:
-        m.error_message, o = nullable_compact_string(d, o, n, "ErrorMessage")
+        m.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
     t = d[o]
     o += 1
     if t:

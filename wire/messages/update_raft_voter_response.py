@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 pack_i = packed("i").pack
 pack_ih = packed("ih").pack
+pack_ihx = packed("ihx").pack
 pack_ii = packed("ii").pack
 pack_iiB = packed("iiB").pack
 pack_ix = packed("ix").pack
@@ -134,11 +135,11 @@ def _read_v0(d, o):
             if t3 == 0:
                 m.current_leader = e5 = _CurrentLeader()
                 e5.leader_id, e5.leader_epoch, n = unpack_iiB(d, o)
-                o += 9
+                o += 8
                 if 0 < n < 128:
-                    e5.host = d[o:(o := o + n - 1)].decode()
+                    e5.host = d[o + 1:(o := o + n)].decode()
                 else:
-                    e5.host, o = compact_string(d, o, n, "Host")
+                    e5.host, o = compact_string(d, o + 1, n, "Host")
                 e5.port, t = unpack_iB(d, o)
                 o += 5
                 if t:
@@ -156,6 +157,8 @@ def _read_v0(d, o):
 
 
 def _write_v0(m):
+    if not ((m.current_leader.leader_id != -1 or m.current_leader.leader_epoch != -1 or m.current_leader.host or m.current_leader.port != 0 or m.current_leader.unknown_tagged_fields) or m.unknown_tagged_fields):
+        return pack_ihx(m.throttle_time_ms, m.error_code)
     r = []
     r.append(pack_ih(m.throttle_time_ms, m.error_code))
     a1 = len(r)
@@ -177,7 +180,7 @@ def _write_v0(m):
         r.append(write_tag(0, r2))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
-    elif len(r) - a1 > 1:
+    else:
         r[a1] = write_uvarint(len(r) - a1 - 1)
     return b"".join(r)
 

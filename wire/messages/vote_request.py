@@ -27,6 +27,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iiiUUiqB = packed("iiiUUiqB").iter_unpack
+iterate_iiiUUiqoB = packed("iiiUUiqoB").iter_unpack
+iterate_iiiiqB = packed("iiiiqB").iter_unpack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_iiiUUiq = packed("iiiUUiq").pack
@@ -150,13 +153,13 @@ def _read_v0(d, o):
     m = _VoteRequest()
     m.voter_id = -1
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.cluster_id = None
+        o += 1
     else:
-        m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -167,11 +170,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _TopicData()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic_name = d[o:(o := o + n - 1)].decode()
+            e2.topic_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic_name, o = compact_string(d, o, n, "TopicName")
+            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -179,18 +181,36 @@ def _read_v0(d, o):
         else:
             n, o = compact_count(d, o, n, 25, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _PartitionData()
-            e4.replica_directory_id = ZERO_UUID
-            e4.voter_directory_id = ZERO_UUID
-            e4.pre_vote = False
-            e4.partition_index, e4.replica_epoch, e4.replica_id, e4.last_offset_epoch, e4.last_offset, t = unpack_iiiiqB(d, o)
-            o += 25
+        p4 = o + 25 * n
+        for v6, v7, v8, v9, v10, t in iterate_iiiiqB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 25 * len(l3)
+                for _ in range(n - len(l3)):
+                    e11 = _PartitionData()
+                    e11.replica_directory_id = ZERO_UUID
+                    e11.voter_directory_id = ZERO_UUID
+                    e11.pre_vote = False
+                    e11.partition_index, e11.replica_epoch, e11.replica_id, e11.last_offset_epoch, e11.last_offset, t = unpack_iiiiqB(d, o)
+                    o += 25
+                    if t:
+                        e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e11.unknown_tagged_fields = ()
+                    l3.append(e11)
+                break
+            e5 = _PartitionData()
+            e5.replica_directory_id = ZERO_UUID
+            e5.voter_directory_id = ZERO_UUID
+            e5.pre_vote = False
+            e5.partition_index = v6
+            e5.replica_epoch = v7
+            e5.replica_id = v8
+            e5.last_offset_epoch = v9
+            e5.last_offset = v10
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -210,13 +230,13 @@ def _read_v0(d, o):
 def _read_v1(d, o):
     m = _VoteRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.cluster_id = None
+        o += 1
     else:
-        m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
     m.voter_id, n = unpack_iB(d, o)
     o += 5
     if 0 < n < 128:
@@ -227,11 +247,10 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _TopicData()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic_name = d[o:(o := o + n - 1)].decode()
+            e2.topic_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic_name, o = compact_string(d, o, n, "TopicName")
+            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -239,16 +258,34 @@ def _read_v1(d, o):
         else:
             n, o = compact_count(d, o, n, 57, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _PartitionData()
-            e4.pre_vote = False
-            e4.partition_index, e4.replica_epoch, e4.replica_id, e4.replica_directory_id, e4.voter_directory_id, e4.last_offset_epoch, e4.last_offset, t = unpack_iiiUUiqB(d, o)
-            o += 57
+        p4 = o + 57 * n
+        for v6, v7, v8, v9, v10, v11, v12, t in iterate_iiiUUiqB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 57 * len(l3)
+                for _ in range(n - len(l3)):
+                    e13 = _PartitionData()
+                    e13.pre_vote = False
+                    e13.partition_index, e13.replica_epoch, e13.replica_id, e13.replica_directory_id, e13.voter_directory_id, e13.last_offset_epoch, e13.last_offset, t = unpack_iiiUUiqB(d, o)
+                    o += 57
+                    if t:
+                        e13.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e13.unknown_tagged_fields = ()
+                    l3.append(e13)
+                break
+            e5 = _PartitionData()
+            e5.pre_vote = False
+            e5.partition_index = v6
+            e5.replica_epoch = v7
+            e5.replica_id = v8
+            e5.replica_directory_id = v9
+            e5.voter_directory_id = v10
+            e5.last_offset_epoch = v11
+            e5.last_offset = v12
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -268,13 +305,13 @@ def _read_v1(d, o):
 def _read_v2(d, o):
     m = _VoteRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.cluster_id = None
+        o += 1
     else:
-        m.cluster_id, o = nullable_compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
     m.voter_id, n = unpack_iB(d, o)
     o += 5
     if 0 < n < 128:
@@ -285,11 +322,10 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _TopicData()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic_name = d[o:(o := o + n - 1)].decode()
+            e2.topic_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic_name, o = compact_string(d, o, n, "TopicName")
+            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -297,15 +333,33 @@ def _read_v2(d, o):
         else:
             n, o = compact_count(d, o, n, 58, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition_index, e4.replica_epoch, e4.replica_id, e4.replica_directory_id, e4.voter_directory_id, e4.last_offset_epoch, e4.last_offset, e4.pre_vote, t = unpack_iiiUUiqoB(d, o)
-            o += 58
+        p4 = o + 58 * n
+        for v6, v7, v8, v9, v10, v11, v12, v13, t in iterate_iiiUUiqoB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 58 * len(l3)
+                for _ in range(n - len(l3)):
+                    e14 = _PartitionData()
+                    e14.partition_index, e14.replica_epoch, e14.replica_id, e14.replica_directory_id, e14.voter_directory_id, e14.last_offset_epoch, e14.last_offset, e14.pre_vote, t = unpack_iiiUUiqoB(d, o)
+                    o += 58
+                    if t:
+                        e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e14.unknown_tagged_fields = ()
+                    l3.append(e14)
+                break
+            e5 = _PartitionData()
+            e5.partition_index = v6
+            e5.replica_epoch = v7
+            e5.replica_id = v8
+            e5.replica_directory_id = v9
+            e5.voter_directory_id = v10
+            e5.last_offset_epoch = v11
+            e5.last_offset = v12
+            e5.pre_vote = v13
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:

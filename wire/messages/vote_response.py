@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     inexpressible,
     merge_tags,
     misplaced_tag,
+    pack_each,
     packed,
     read_tags,
     tag_count,
@@ -30,8 +31,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_ihiioB = packed("ihiioB").iter_unpack
 pack_H = packed("H").pack
 pack_Hx = packed("Hx").pack
+pack_each_ihiiox = pack_each("ihiiox")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_i = packed("i").pack
@@ -178,11 +181,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _TopicData()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic_name = d[o:(o := o + n - 1)].decode()
+            e2.topic_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic_name, o = compact_string(d, o, n, "TopicName")
+            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -190,15 +192,30 @@ def _read_v0(d, o):
         else:
             n, o = compact_count(d, o, n, 16, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch, e4.vote_granted, t = unpack_ihiioB(d, o)
-            o += 16
+        p4 = o + 16 * n
+        for v6, v7, v8, v9, v10, t in iterate_ihiioB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 16 * len(l3)
+                for _ in range(n - len(l3)):
+                    e11 = _PartitionData()
+                    e11.partition_index, e11.error_code, e11.leader_id, e11.leader_epoch, e11.vote_granted, t = unpack_ihiioB(d, o)
+                    o += 16
+                    if t:
+                        e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e11.unknown_tagged_fields = ()
+                    l3.append(e11)
+                break
+            e5 = _PartitionData()
+            e5.partition_index = v6
+            e5.error_code = v7
+            e5.leader_id = v8
+            e5.leader_epoch = v9
+            e5.vote_granted = v10
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -210,19 +227,19 @@ def _read_v0(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u5 = []
+        u12 = []
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t6, n, o = tag_header(d, o)
-            p7 = o + n
-            if t6 == 0:
+            t13, n, o = tag_header(d, o)
+            p14 = o + n
+            if t13 == 0:
                 raise misplaced_tag("NodeEndpoints", o)
             else:
-                u5.append((t6, d[o:p7]))
-                o = p7
-        if u5:
-            m.unknown_tagged_fields = u5
+                u12.append((t13, d[o:p14]))
+                o = p14
+        if u12:
+            m.unknown_tagged_fields = u12
     return m, o
 
 
@@ -238,11 +255,10 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _TopicData()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.topic_name = d[o:(o := o + n - 1)].decode()
+            e2.topic_name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.topic_name, o = compact_string(d, o, n, "TopicName")
+            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
         n = d[o]
         o += 1
         if 0 < n < 128:
@@ -250,15 +266,30 @@ def _read_v1(d, o):
         else:
             n, o = compact_count(d, o, n, 16, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch, e4.vote_granted, t = unpack_ihiioB(d, o)
-            o += 16
+        p4 = o + 16 * n
+        for v6, v7, v8, v9, v10, t in iterate_ihiioB(d[o:p4]):
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                o += 16 * len(l3)
+                for _ in range(n - len(l3)):
+                    e11 = _PartitionData()
+                    e11.partition_index, e11.error_code, e11.leader_id, e11.leader_epoch, e11.vote_granted, t = unpack_ihiioB(d, o)
+                    o += 16
+                    if t:
+                        e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e11.unknown_tagged_fields = ()
+                    l3.append(e11)
+                break
+            e5 = _PartitionData()
+            e5.partition_index = v6
+            e5.error_code = v7
+            e5.leader_id = v8
+            e5.leader_epoch = v9
+            e5.vote_granted = v10
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -271,42 +302,42 @@ def _read_v1(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u5 = []
+        u12 = []
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t6, n, o = tag_header(d, o)
-            p7 = o + n
-            if t6 == 0:
+            t13, n, o = tag_header(d, o)
+            p14 = o + n
+            if t13 == 0:
                 n = d[o]
                 o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
                     n, o = compact_count(d, o, n, 8, "NodeEndpoints")
-                m.node_endpoints = l8 = []
+                m.node_endpoints = l15 = []
                 for _ in range(n):
-                    e9 = _NodeEndpoint()
-                    e9.node_id, n = unpack_iB(d, o)
-                    o += 5
+                    e16 = _NodeEndpoint()
+                    e16.node_id, n = unpack_iB(d, o)
+                    o += 4
                     if 0 < n < 128:
-                        e9.host = d[o:(o := o + n - 1)].decode()
+                        e16.host = d[o + 1:(o := o + n)].decode()
                     else:
-                        e9.host, o = compact_string(d, o, n, "Host")
-                    e9.port, t = unpack_HB(d, o)
+                        e16.host, o = compact_string(d, o + 1, n, "Host")
+                    e16.port, t = unpack_HB(d, o)
                     o += 3
                     if t:
-                        e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e16.unknown_tagged_fields, o = read_tags(d, o, t)
                     else:
-                        e9.unknown_tagged_fields = ()
-                    l8.append(e9)
-                if o != p7:
+                        e16.unknown_tagged_fields = ()
+                    l15.append(e16)
+                if o != p14:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:
-                u5.append((t6, d[o:p7]))
-                o = p7
-        if u5:
-            m.unknown_tagged_fields = u5
+                u12.append((t13, d[o:p14]))
+                o = p14
+        if u12:
+            m.unknown_tagged_fields = u12
     return m, o
 
 
@@ -334,11 +365,15 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_ihiio(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.vote_granted) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_ihiiox(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.vote_granted))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [v for e in l4 for v in (e.partition_index, e.error_code, e.leader_id, e.leader_epoch, e.vote_granted)]
+            r.append(pack_each_ihiiox[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_ihiio(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.vote_granted) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_ihiiox(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.vote_granted))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -372,42 +407,49 @@ def _write_v1(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        for e5 in l4:
-            if e5.unknown_tagged_fields:
-                r.append(pack_ihiio(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.vote_granted) + write_tags(e5.unknown_tagged_fields))
-            else:
-                r.append(pack_ihiiox(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.vote_granted))
+        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
+            f5 = [v for e in l4 for v in (e.partition_index, e.error_code, e.leader_id, e.leader_epoch, e.vote_granted)]
+            r.append(pack_each_ihiiox[len(l4)](*f5))
+        else:
+            for e6 in l4:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_ihiio(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.vote_granted) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_ihiiox(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.vote_granted))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    a6 = len(r)
-    r.append(b"\0")
-    if m.node_endpoints:
-        r7 = []
-        l8 = m.node_endpoints
-        n = len(l8) + 1
-        if n < 128:
-            r7.append(UVARINTS[n])
-        else:
-            r7.append(write_uvarint(n))
-        for e9 in l8:
-            b10 = e9.host.encode()
-            n = len(b10) + 1
+    if m.node_endpoints or m.unknown_tagged_fields:
+        a7 = len(r)
+        r.append(b"\0")
+        if m.node_endpoints:
+            r8 = []
+            l9 = m.node_endpoints
+            n = len(l9) + 1
             if n < 128:
-                r7.append(pack_iB(e9.node_id, n))
+                r8.append(UVARINTS[n])
             else:
-                r7.append(pack_i(e9.node_id) + write_string_length(n, "Host"))
-            r7.append(b10)
-            if e9.unknown_tagged_fields:
-                r7.append(pack_H(e9.port) + write_tags(e9.unknown_tagged_fields))
-            else:
-                r7.append(pack_Hx(e9.port))
-        r.append(write_tag(0, r7))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a6, m.unknown_tagged_fields)
-    elif len(r) - a6 > 1:
-        r[a6] = write_uvarint(len(r) - a6 - 1)
+                r8.append(write_uvarint(n))
+            for e10 in l9:
+                b11 = e10.host.encode()
+                n = len(b11) + 1
+                if n < 128:
+                    r8.append(pack_iB(e10.node_id, n))
+                else:
+                    r8.append(pack_i(e10.node_id) + write_string_length(n, "Host"))
+                r8.append(b11)
+                if e10.unknown_tagged_fields:
+                    r8.append(pack_H(e10.port) + write_tags(e10.unknown_tagged_fields))
+                else:
+                    r8.append(pack_Hx(e10.port))
+            r.append(write_tag(0, r8))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a7, m.unknown_tagged_fields)
+        else:
+            r[a7] = write_uvarint(len(r) - a7 - 1)
+    else:
+        r.append(b"\0")
     return b"".join(r)
 
 

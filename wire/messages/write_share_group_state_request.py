@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     no_uuid,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -25,8 +26,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_qqbhB = packed("qqbhB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
+pack_each_qqbhx = pack_each("qqbhx")
 pack_iiiq = packed("iiiq").pack
 pack_iiiqB = packed("iiiqB").pack
 pack_iiiqi = packed("iiiqi").pack
@@ -165,11 +168,10 @@ _WriteShareGroupStateRequest = decoded(WriteShareGroupStateRequest)
 def _read_v0(d, o):
     m = _WriteShareGroupStateRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -196,15 +198,29 @@ def _read_v0(d, o):
             else:
                 n, o = compact_count(d, o, n, 20, "StateBatches")
             e4.state_batches = l5 = []
-            for _ in range(n):
-                e6 = _StateBatch()
-                e6.first_offset, e6.last_offset, e6.delivery_state, e6.delivery_count, t = unpack_qqbhB(d, o)
-                o += 20
+            p6 = o + 20 * n
+            for v8, v9, v10, v11, t in iterate_qqbhB(d[o:p6]):
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    o += 20 * len(l5)
+                    for _ in range(n - len(l5)):
+                        e12 = _StateBatch()
+                        e12.first_offset, e12.last_offset, e12.delivery_state, e12.delivery_count, t = unpack_qqbhB(d, o)
+                        o += 20
+                        if t:
+                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e12.unknown_tagged_fields = ()
+                        l5.append(e12)
+                    break
+                e7 = _StateBatch()
+                e7.first_offset = v8
+                e7.last_offset = v9
+                e7.delivery_state = v10
+                e7.delivery_count = v11
+                e7.unknown_tagged_fields = ()
+                l5.append(e7)
+            else:
+                o = p6
             t = d[o]
             o += 1
             if t:
@@ -231,11 +247,10 @@ def _read_v0(d, o):
 def _read_v1(d, o):
     m = _WriteShareGroupStateRequest()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.group_id = d[o:(o := o + n - 1)].decode()
+        m.group_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.group_id, o = compact_string(d, o, n, "GroupId")
+        m.group_id, o = compact_string(d, o + 1, n, "GroupId")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -261,15 +276,29 @@ def _read_v1(d, o):
             else:
                 n, o = compact_count(d, o, n, 20, "StateBatches")
             e4.state_batches = l5 = []
-            for _ in range(n):
-                e6 = _StateBatch()
-                e6.first_offset, e6.last_offset, e6.delivery_state, e6.delivery_count, t = unpack_qqbhB(d, o)
-                o += 20
+            p6 = o + 20 * n
+            for v8, v9, v10, v11, t in iterate_qqbhB(d[o:p6]):
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    o += 20 * len(l5)
+                    for _ in range(n - len(l5)):
+                        e12 = _StateBatch()
+                        e12.first_offset, e12.last_offset, e12.delivery_state, e12.delivery_count, t = unpack_qqbhB(d, o)
+                        o += 20
+                        if t:
+                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e12.unknown_tagged_fields = ()
+                        l5.append(e12)
+                    break
+                e7 = _StateBatch()
+                e7.first_offset = v8
+                e7.last_offset = v9
+                e7.delivery_state = v10
+                e7.delivery_count = v11
+                e7.unknown_tagged_fields = ()
+                l5.append(e7)
+            else:
+                o = p6
             t = d[o]
             o += 1
             if t:
@@ -324,11 +353,15 @@ def _write_v0(m):
                 r.append(pack_iiiqB(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, n))
             else:
                 r.append(pack_iiiq(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset) + write_uvarint(n))
-            for e7 in l6:
-                if e7.unknown_tagged_fields:
-                    r.append(pack_qqbh(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count) + write_tags(e7.unknown_tagged_fields))
-                else:
-                    r.append(pack_qqbhx(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count))
+            if len(l6) > 8 and not any([e.unknown_tagged_fields for e in l6]):
+                f7 = [v for e in l6 for v in (e.first_offset, e.last_offset, e.delivery_state, e.delivery_count)]
+                r.append(pack_each_qqbhx[len(l6)](*f7))
+            else:
+                for e8 in l6:
+                    if e8.unknown_tagged_fields:
+                        r.append(pack_qqbh(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count) + write_tags(e8.unknown_tagged_fields))
+                    else:
+                        r.append(pack_qqbhx(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
@@ -375,11 +408,15 @@ def _write_v1(m):
                 r.append(pack_iiiqiB(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, e5.delivery_complete_count, n))
             else:
                 r.append(pack_iiiqi(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, e5.delivery_complete_count) + write_uvarint(n))
-            for e7 in l6:
-                if e7.unknown_tagged_fields:
-                    r.append(pack_qqbh(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count) + write_tags(e7.unknown_tagged_fields))
-                else:
-                    r.append(pack_qqbhx(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count))
+            if len(l6) > 8 and not any([e.unknown_tagged_fields for e in l6]):
+                f7 = [v for e in l6 for v in (e.first_offset, e.last_offset, e.delivery_state, e.delivery_count)]
+                r.append(pack_each_qqbhx[len(l6)](*f7))
+            else:
+                for e8 in l6:
+                    if e8.unknown_tagged_fields:
+                        r.append(pack_qqbh(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count) + write_tags(e8.unknown_tagged_fields))
+                    else:
+                        r.append(pack_qqbhx(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:

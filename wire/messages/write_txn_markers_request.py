@@ -157,19 +157,21 @@ def _read_v1(d, o):
         for _ in range(n):
             e4 = _WritableTxnMarkerTopic()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.name = d[o:(o := o + n - 1)].decode()
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o, n, "Name")
+                e4.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.partition_indexes = []
             else:
                 n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-            e4.partition_indexes = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e4.partition_indexes = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:
@@ -214,19 +216,21 @@ def _read_v2(d, o):
         for _ in range(n):
             e4 = _WritableTxnMarkerTopic()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.name = d[o:(o := o + n - 1)].decode()
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o, n, "Name")
+                e4.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
-            if 0 < n < 128:
-                n -= 1
+            if 1 < n < 128:
+                e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e4.partition_indexes = []
             else:
                 n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-            e4.partition_indexes = list(unpack_all_i[n](d, o))
-            o += 4 * n
+                e4.partition_indexes = [*unpack_all_i[n](d, o)]
+                o += 4 * n
             t = d[o]
             o += 1
             if t:

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     compact_count,
     compact_string,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -23,6 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_ihB = packed("ihB").iter_unpack
+pack_each_ihx = pack_each("ihx")
 pack_ih = packed("ih").pack
 pack_ihx = packed("ihx").pack
 pack_q = packed("q").pack
@@ -161,11 +164,10 @@ def _read_v1(d, o):
         for _ in range(n):
             e4 = _WritableTxnMarkerTopicResult()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.name = d[o:(o := o + n - 1)].decode()
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o, n, "Name")
+                e4.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
@@ -173,15 +175,27 @@ def _read_v1(d, o):
             else:
                 n, o = compact_count(d, o, n, 7, "Partitions")
             e4.partitions = l5 = []
-            for _ in range(n):
-                e6 = _WritableTxnMarkerPartitionResult()
-                e6.partition_index, e6.error_code, t = unpack_ihB(d, o)
-                o += 7
+            p6 = o + 7 * n
+            for v8, v9, t in iterate_ihB(d[o:p6]):
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    o += 7 * len(l5)
+                    for _ in range(n - len(l5)):
+                        e10 = _WritableTxnMarkerPartitionResult()
+                        e10.partition_index, e10.error_code, t = unpack_ihB(d, o)
+                        o += 7
+                        if t:
+                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e10.unknown_tagged_fields = ()
+                        l5.append(e10)
+                    break
+                e7 = _WritableTxnMarkerPartitionResult()
+                e7.partition_index = v8
+                e7.error_code = v9
+                e7.unknown_tagged_fields = ()
+                l5.append(e7)
+            else:
+                o = p6
             t = d[o]
             o += 1
             if t:
@@ -234,11 +248,15 @@ def _write_v1(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            for e7 in l6:
-                if e7.unknown_tagged_fields:
-                    r.append(pack_ih(e7.partition_index, e7.error_code) + write_tags(e7.unknown_tagged_fields))
-                else:
-                    r.append(pack_ihx(e7.partition_index, e7.error_code))
+            if len(l6) > 8 and not any([e.unknown_tagged_fields for e in l6]):
+                f7 = [v for e in l6 for v in (e.partition_index, e.error_code)]
+                r.append(pack_each_ihx[len(l6)](*f7))
+            else:
+                for e8 in l6:
+                    if e8.unknown_tagged_fields:
+                        r.append(pack_ih(e8.partition_index, e8.error_code) + write_tags(e8.unknown_tagged_fields))
+                    else:
+                        r.append(pack_ihx(e8.partition_index, e8.error_code))
             if e4.unknown_tagged_fields:
                 r.append(write_tags(e4.unknown_tagged_fields))
             else:

@@ -99,23 +99,22 @@ _AccessControlEntryRecord = decoded(AccessControlEntryRecord)
 def _read_v0(d, o):
     m = _AccessControlEntryRecord()
     m.id, m.resource_type, n = unpack_UbB(d, o)
-    o += 18
+    o += 17
     if 0 < n < 128:
-        m.resource_name = d[o:(o := o + n - 1)].decode()
+        m.resource_name = d[o + 1:(o := o + n)].decode()
     else:
-        m.resource_name, o = compact_string(d, o, n, "ResourceName")
+        m.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
     m.pattern_type, n = unpack_bB(d, o)
-    o += 2
-    if 0 < n < 128:
-        m.principal = d[o:(o := o + n - 1)].decode()
-    else:
-        m.principal, o = compact_string(d, o, n, "Principal")
-    n = d[o]
     o += 1
     if 0 < n < 128:
-        m.host = d[o:(o := o + n - 1)].decode()
+        m.principal = d[o + 1:(o := o + n)].decode()
     else:
-        m.host, o = compact_string(d, o, n, "Host")
+        m.principal, o = compact_string(d, o + 1, n, "Principal")
+    n = d[o]
+    if 0 < n < 128:
+        m.host = d[o + 1:(o := o + n)].decode()
+    else:
+        m.host, o = compact_string(d, o + 1, n, "Host")
     m.operation, m.permission_type, t = unpack_bbB(d, o)
     o += 3
     if t:

@@ -89,13 +89,13 @@ def _read_v0(d, o):
             p3 = o + n
             if t2 == 0:
                 n = d[o]
-                o += 1
                 if 0 < n < 128:
-                    m.name = d[o:(o := o + n - 1)].decode()
+                    m.name = d[o + 1:(o := o + n)].decode()
                 elif n == 0:
                     m.name = None
+                    o += 1
                 else:
-                    m.name, o = nullable_compact_string(d, o, n, "Name")
+                    m.name, o = nullable_compact_string(d, o + 1, n, "Name")
                 if o != p3:
                     raise wrong_tag_size("Name", o)
             else:
@@ -107,6 +107,8 @@ def _read_v0(d, o):
 
 
 def _write_v0(m):
+    if not (m.name is not None or m.unknown_tagged_fields):
+        return b"\0"
     r = []
     a1 = len(r)
     r.append(b"\0")
@@ -127,7 +129,7 @@ def _write_v0(m):
         r.append(write_tag(0, r2))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
-    elif len(r) - a1 > 1:
+    else:
         r[a1] = write_uvarint(len(r) - a1 - 1)
     return b"".join(r)
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 pack_BBb = packed("BBb").pack
 pack_iq = packed("iq").pack
+pack_iqx = packed("iqx").pack
 unpack_all_U = UNPACKERS["U"]
 unpack_b = packed("b").unpack_from
 unpack_iqB = packed("iqB").unpack_from
@@ -197,12 +198,15 @@ def _read_v2(d, o):
             elif t2 == 2:
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    o += 16 * n - 16
+                elif n == 1:
+                    m.log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "LogDirs")
-                m.log_dirs = list(unpack_all_U[n](d, o))
-                o += 16 * n
+                    m.log_dirs = [*unpack_all_U[n](d, o)]
+                    o += 16 * n
                 if o != p3:
                     raise wrong_tag_size("LogDirs", o)
             elif t2 == 3:
@@ -244,26 +248,32 @@ def _read_v3(d, o):
             elif t2 == 2:
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    o += 16 * n - 16
+                elif n == 1:
+                    m.log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "LogDirs")
-                m.log_dirs = list(unpack_all_U[n](d, o))
-                o += 16 * n
+                    m.log_dirs = [*unpack_all_U[n](d, o)]
+                    o += 16 * n
                 if o != p3:
                     raise wrong_tag_size("LogDirs", o)
             elif t2 == 3:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.cordoned_log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    o += 16 * n - 16
+                elif n == 1:
+                    m.cordoned_log_dirs = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 16, "CordonedLogDirs")
-                if n < 0:
-                    m.cordoned_log_dirs = None
-                else:
-                    m.cordoned_log_dirs = list(unpack_all_U[n](d, o))
-                    o += 16 * n
+                    if n < 0:
+                        m.cordoned_log_dirs = None
+                    else:
+                        m.cordoned_log_dirs = [*unpack_all_U[n](d, o)]
+                        o += 16 * n
                 if o != p3:
                     raise wrong_tag_size("CordonedLogDirs", o)
             else:
@@ -275,13 +285,15 @@ def _read_v3(d, o):
 
 
 def _write_v0(m):
-    r = []
     if m.in_controlled_shutdown != 0:
         raise inexpressible("InControlledShutdown")
     if m.log_dirs:
         raise inexpressible("LogDirs")
     if m.cordoned_log_dirs is not None:
         raise inexpressible("CordonedLogDirs")
+    if not (m.fenced != 0 or m.unknown_tagged_fields):
+        return pack_iqx(m.broker_id, m.broker_epoch)
+    r = []
     r.append(pack_iq(m.broker_id, m.broker_epoch))
     a1 = len(r)
     r.append(b"\0")
@@ -289,17 +301,19 @@ def _write_v0(m):
         r.append(pack_BBb(0, 1, m.fenced))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
-    elif len(r) - a1 > 1:
+    else:
         r[a1] = write_uvarint(len(r) - a1 - 1)
     return b"".join(r)
 
 
 def _write_v1(m):
-    r = []
     if m.log_dirs:
         raise inexpressible("LogDirs")
     if m.cordoned_log_dirs is not None:
         raise inexpressible("CordonedLogDirs")
+    if not (m.fenced != 0 or m.in_controlled_shutdown != 0 or m.unknown_tagged_fields):
+        return pack_iqx(m.broker_id, m.broker_epoch)
+    r = []
     r.append(pack_iq(m.broker_id, m.broker_epoch))
     a1 = len(r)
     r.append(b"\0")
@@ -309,15 +323,17 @@ def _write_v1(m):
         r.append(pack_BBb(1, 1, m.in_controlled_shutdown))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
-    elif len(r) - a1 > 1:
+    else:
         r[a1] = write_uvarint(len(r) - a1 - 1)
     return b"".join(r)
 
 
 def _write_v2(m):
-    r = []
     if m.cordoned_log_dirs is not None:
         raise inexpressible("CordonedLogDirs")
+    if not (m.fenced != 0 or m.in_controlled_shutdown != 0 or m.log_dirs or m.unknown_tagged_fields):
+        return pack_iqx(m.broker_id, m.broker_epoch)
+    r = []
     r.append(pack_iq(m.broker_id, m.broker_epoch))
     a1 = len(r)
     r.append(b"\0")
@@ -337,12 +353,14 @@ def _write_v2(m):
         r.append(write_tag(2, r2))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
-    elif len(r) - a1 > 1:
+    else:
         r[a1] = write_uvarint(len(r) - a1 - 1)
     return b"".join(r)
 
 
 def _write_v3(m):
+    if not (m.fenced != 0 or m.in_controlled_shutdown != 0 or m.log_dirs or m.cordoned_log_dirs is not None or m.unknown_tagged_fields):
+        return pack_iqx(m.broker_id, m.broker_epoch)
     r = []
     r.append(pack_iq(m.broker_id, m.broker_epoch))
     a1 = len(r)
@@ -377,7 +395,7 @@ def _write_v3(m):
         r.append(write_tag(3, r4))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
-    elif len(r) - a1 > 1:
+    else:
         r[a1] = write_uvarint(len(r) - a1 - 1)
     return b"".join(r)
 

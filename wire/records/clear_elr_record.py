@@ -73,11 +73,10 @@ _ClearElrRecord = decoded(ClearElrRecord)
 def _read_v0(d, o):
     m = _ClearElrRecord()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.topic_name = d[o:(o := o + n - 1)].decode()
+        m.topic_name = d[o + 1:(o := o + n)].decode()
     else:
-        m.topic_name, o = compact_string(d, o, n, "TopicName")
+        m.topic_name, o = compact_string(d, o + 1, n, "TopicName")
     t = d[o]
     o += 1
     if t:

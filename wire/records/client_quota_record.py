@@ -116,19 +116,18 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _EntityData()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.entity_type = d[o:(o := o + n - 1)].decode()
+            e2.entity_type = d[o + 1:(o := o + n)].decode()
         else:
-            e2.entity_type, o = compact_string(d, o, n, "EntityType")
+            e2.entity_type, o = compact_string(d, o + 1, n, "EntityType")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.entity_name = d[o:(o := o + n - 1)].decode()
+            e2.entity_name = d[o + 1:(o := o + n)].decode()
         elif n == 0:
             e2.entity_name = None
+            o += 1
         else:
-            e2.entity_name, o = nullable_compact_string(d, o, n, "EntityName")
+            e2.entity_name, o = nullable_compact_string(d, o + 1, n, "EntityName")
         t = d[o]
         o += 1
         if t:
@@ -137,11 +136,10 @@ def _read_v0(d, o):
             e2.unknown_tagged_fields = ()
         l1.append(e2)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.key = d[o:(o := o + n - 1)].decode()
+        m.key = d[o + 1:(o := o + n)].decode()
     else:
-        m.key, o = compact_string(d, o, n, "Key")
+        m.key, o = compact_string(d, o + 1, n, "Key")
     m.value, m.remove, t = unpack_doB(d, o)
     o += 10
     if t:

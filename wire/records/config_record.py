@@ -84,25 +84,24 @@ _ConfigRecord = decoded(ConfigRecord)
 def _read_v0(d, o):
     m = _ConfigRecord()
     m.resource_type, n = unpack_bB(d, o)
-    o += 2
-    if 0 < n < 128:
-        m.resource_name = d[o:(o := o + n - 1)].decode()
-    else:
-        m.resource_name, o = compact_string(d, o, n, "ResourceName")
-    n = d[o]
     o += 1
     if 0 < n < 128:
-        m.name = d[o:(o := o + n - 1)].decode()
+        m.resource_name = d[o + 1:(o := o + n)].decode()
     else:
-        m.name, o = compact_string(d, o, n, "Name")
+        m.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.value = d[o:(o := o + n - 1)].decode()
+        m.name = d[o + 1:(o := o + n)].decode()
+    else:
+        m.name, o = compact_string(d, o + 1, n, "Name")
+    n = d[o]
+    if 0 < n < 128:
+        m.value = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.value = None
+        o += 1
     else:
-        m.value, o = nullable_compact_string(d, o, n, "Value")
+        m.value, o = nullable_compact_string(d, o + 1, n, "Value")
     t = d[o]
     o += 1
     if t:

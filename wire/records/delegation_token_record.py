@@ -92,17 +92,15 @@ _DelegationTokenRecord = decoded(DelegationTokenRecord)
 def _read_v0(d, o):
     m = _DelegationTokenRecord()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.owner = d[o:(o := o + n - 1)].decode()
+        m.owner = d[o + 1:(o := o + n)].decode()
     else:
-        m.owner, o = compact_string(d, o, n, "Owner")
+        m.owner, o = compact_string(d, o + 1, n, "Owner")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.requester = d[o:(o := o + n - 1)].decode()
+        m.requester = d[o + 1:(o := o + n)].decode()
     else:
-        m.requester, o = compact_string(d, o, n, "Requester")
+        m.requester, o = compact_string(d, o + 1, n, "Requester")
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -112,18 +110,17 @@ def _read_v0(d, o):
     m.renewers = l1 = []
     for _ in range(n):
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            v2 = d[o:(o := o + n - 1)].decode()
+            v2 = d[o + 1:(o := o + n)].decode()
         else:
-            v2, o = compact_string(d, o, n, "Renewers")
+            v2, o = compact_string(d, o + 1, n, "Renewers")
         l1.append(v2)
     m.issue_timestamp, m.max_timestamp, m.expiration_timestamp, n = unpack_qqqB(d, o)
-    o += 25
+    o += 24
     if 0 < n < 128:
-        m.token_id = d[o:(o := o + n - 1)].decode()
+        m.token_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.token_id, o = compact_string(d, o, n, "TokenId")
+        m.token_id, o = compact_string(d, o + 1, n, "TokenId")
     t = d[o]
     o += 1
     if t:

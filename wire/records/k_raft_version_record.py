@@ -85,11 +85,10 @@ def _read_v0(d, o):
 
 
 def _write_v0(m):
+    if not (m.unknown_tagged_fields):
+        return pack_hhx(m.version, m.k_raft_version)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_hh(m.version, m.k_raft_version) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_hhx(m.version, m.k_raft_version))
+    r.append(pack_hh(m.version, m.k_raft_version) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

@@ -77,11 +77,10 @@ def _read_v0(d, o):
 
 
 def _write_v0(m):
+    if not (m.unknown_tagged_fields):
+        return b"\0"
     r = []
-    if m.unknown_tagged_fields:
-        r.append(write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(b"\0")
+    r.append(write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

@@ -34,6 +34,7 @@ pack_BBb = packed("BBb").pack
 pack_BBi = packed("BBi").pack
 pack_all_i = PACKERS["i"]
 pack_iU = packed("iU").pack
+pack_iUx = packed("iUx").pack
 unpack_all_U = UNPACKERS["U"]
 unpack_all_i = UNPACKERS["i"]
 unpack_b = packed("b").unpack_from
@@ -134,15 +135,18 @@ def _read_v0(d, o):
             if t2 == 0:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.isr = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.isr = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "Isr")
-                if n < 0:
-                    m.isr = None
-                else:
-                    m.isr = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.isr = None
+                    else:
+                        m.isr = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("Isr", o)
             elif t2 == 1:
@@ -153,43 +157,52 @@ def _read_v0(d, o):
             elif t2 == 2:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.replicas = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.replicas = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "Replicas")
-                if n < 0:
-                    m.replicas = None
-                else:
-                    m.replicas = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.replicas = None
+                    else:
+                        m.replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("Replicas", o)
             elif t2 == 3:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.removing_replicas = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "RemovingReplicas")
-                if n < 0:
-                    m.removing_replicas = None
-                else:
-                    m.removing_replicas = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.removing_replicas = None
+                    else:
+                        m.removing_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("RemovingReplicas", o)
             elif t2 == 4:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.adding_replicas = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "AddingReplicas")
-                if n < 0:
-                    m.adding_replicas = None
-                else:
-                    m.adding_replicas = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.adding_replicas = None
+                    else:
+                        m.adding_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("AddingReplicas", o)
             elif t2 == 5:
@@ -235,15 +248,18 @@ def _read_v1(d, o):
             if t2 == 0:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.isr = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.isr = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "Isr")
-                if n < 0:
-                    m.isr = None
-                else:
-                    m.isr = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.isr = None
+                    else:
+                        m.isr = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("Isr", o)
             elif t2 == 1:
@@ -254,43 +270,52 @@ def _read_v1(d, o):
             elif t2 == 2:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.replicas = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.replicas = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "Replicas")
-                if n < 0:
-                    m.replicas = None
-                else:
-                    m.replicas = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.replicas = None
+                    else:
+                        m.replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("Replicas", o)
             elif t2 == 3:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.removing_replicas = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "RemovingReplicas")
-                if n < 0:
-                    m.removing_replicas = None
-                else:
-                    m.removing_replicas = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.removing_replicas = None
+                    else:
+                        m.removing_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("RemovingReplicas", o)
             elif t2 == 4:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.adding_replicas = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "AddingReplicas")
-                if n < 0:
-                    m.adding_replicas = None
-                else:
-                    m.adding_replicas = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.adding_replicas = None
+                    else:
+                        m.adding_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("AddingReplicas", o)
             elif t2 == 5:
@@ -301,15 +326,18 @@ def _read_v1(d, o):
             elif t2 == 8:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.directories = [*unpack_all_U[n - 1](d, o)]
+                    o += 16 * n - 16
+                elif n == 1:
+                    m.directories = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 16, "Directories")
-                if n < 0:
-                    m.directories = None
-                else:
-                    m.directories = list(unpack_all_U[n](d, o))
-                    o += 16 * n
+                    if n < 0:
+                        m.directories = None
+                    else:
+                        m.directories = [*unpack_all_U[n](d, o)]
+                        o += 16 * n
                 if o != p3:
                     raise wrong_tag_size("Directories", o)
             elif t2 == 6:
@@ -348,15 +376,18 @@ def _read_v2(d, o):
             if t2 == 0:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.isr = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.isr = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "Isr")
-                if n < 0:
-                    m.isr = None
-                else:
-                    m.isr = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.isr = None
+                    else:
+                        m.isr = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("Isr", o)
             elif t2 == 1:
@@ -367,43 +398,52 @@ def _read_v2(d, o):
             elif t2 == 2:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.replicas = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.replicas = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "Replicas")
-                if n < 0:
-                    m.replicas = None
-                else:
-                    m.replicas = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.replicas = None
+                    else:
+                        m.replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("Replicas", o)
             elif t2 == 3:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.removing_replicas = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "RemovingReplicas")
-                if n < 0:
-                    m.removing_replicas = None
-                else:
-                    m.removing_replicas = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.removing_replicas = None
+                    else:
+                        m.removing_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("RemovingReplicas", o)
             elif t2 == 4:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.adding_replicas = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "AddingReplicas")
-                if n < 0:
-                    m.adding_replicas = None
-                else:
-                    m.adding_replicas = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.adding_replicas = None
+                    else:
+                        m.adding_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("AddingReplicas", o)
             elif t2 == 5:
@@ -414,43 +454,52 @@ def _read_v2(d, o):
             elif t2 == 6:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.eligible_leader_replicas = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.eligible_leader_replicas = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "EligibleLeaderReplicas")
-                if n < 0:
-                    m.eligible_leader_replicas = None
-                else:
-                    m.eligible_leader_replicas = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.eligible_leader_replicas = None
+                    else:
+                        m.eligible_leader_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("EligibleLeaderReplicas", o)
             elif t2 == 7:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.last_known_elr = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.last_known_elr = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "LastKnownElr")
-                if n < 0:
-                    m.last_known_elr = None
-                else:
-                    m.last_known_elr = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.last_known_elr = None
+                    else:
+                        m.last_known_elr = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("LastKnownElr", o)
             elif t2 == 8:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.directories = [*unpack_all_U[n - 1](d, o)]
+                    o += 16 * n - 16
+                elif n == 1:
+                    m.directories = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 16, "Directories")
-                if n < 0:
-                    m.directories = None
-                else:
-                    m.directories = list(unpack_all_U[n](d, o))
-                    o += 16 * n
+                    if n < 0:
+                        m.directories = None
+                    else:
+                        m.directories = [*unpack_all_U[n](d, o)]
+                        o += 16 * n
                 if o != p3:
                     raise wrong_tag_size("Directories", o)
             else:
@@ -462,7 +511,6 @@ def _read_v2(d, o):
 
 
 def _write_v0(m):
-    r = []
     if m.directories is not None:
         raise inexpressible("Directories")
     if m.eligible_leader_replicas is not None:
@@ -471,6 +519,9 @@ def _write_v0(m):
         raise inexpressible("LastKnownElr")
     if len(m.topic_id) != 16:
         raise no_uuid("TopicId")
+    if not (m.isr is not None or m.leader != -2 or m.replicas is not None or m.removing_replicas is not None or m.adding_replicas is not None or m.leader_recovery_state != -1 or m.unknown_tagged_fields):
+        return pack_iUx(m.partition_id, m.topic_id)
+    r = []
     r.append(pack_iU(m.partition_id, m.topic_id))
     a1 = len(r)
     r.append(b"\0")
@@ -536,19 +587,21 @@ def _write_v0(m):
         r.append(pack_BBb(5, 1, m.leader_recovery_state))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
-    elif len(r) - a1 > 1:
+    else:
         r[a1] = write_uvarint(len(r) - a1 - 1)
     return b"".join(r)
 
 
 def _write_v1(m):
-    r = []
     if m.eligible_leader_replicas is not None:
         raise inexpressible("EligibleLeaderReplicas")
     if m.last_known_elr is not None:
         raise inexpressible("LastKnownElr")
     if len(m.topic_id) != 16:
         raise no_uuid("TopicId")
+    if not (m.isr is not None or m.leader != -2 or m.replicas is not None or m.removing_replicas is not None or m.adding_replicas is not None or m.leader_recovery_state != -1 or m.directories is not None or m.unknown_tagged_fields):
+        return pack_iUx(m.partition_id, m.topic_id)
+    r = []
     r.append(pack_iU(m.partition_id, m.topic_id))
     a1 = len(r)
     r.append(b"\0")
@@ -628,15 +681,17 @@ def _write_v1(m):
         r.append(write_tag(8, r10))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
-    elif len(r) - a1 > 1:
+    else:
         r[a1] = write_uvarint(len(r) - a1 - 1)
     return b"".join(r)
 
 
 def _write_v2(m):
-    r = []
     if len(m.topic_id) != 16:
         raise no_uuid("TopicId")
+    if not (m.isr is not None or m.leader != -2 or m.replicas is not None or m.removing_replicas is not None or m.adding_replicas is not None or m.leader_recovery_state != -1 or m.eligible_leader_replicas is not None or m.last_known_elr is not None or m.directories is not None or m.unknown_tagged_fields):
+        return pack_iUx(m.partition_id, m.topic_id)
+    r = []
     r.append(pack_iU(m.partition_id, m.topic_id))
     a1 = len(r)
     r.append(b"\0")
@@ -744,7 +799,7 @@ def _write_v2(m):
         r.append(write_tag(8, r14))
     if m.unknown_tagged_fields:
         merge_tags(r, a1, m.unknown_tagged_fields)
-    elif len(r) - a1 > 1:
+    else:
         r[a1] = write_uvarint(len(r) - a1 - 1)
     return b"".join(r)
 

@@ -38,6 +38,7 @@ pack_iU = packed("iU").pack
 pack_iUB = packed("iUB").pack
 pack_iii = packed("iii").pack
 pack_iiiB = packed("iiiB").pack
+pack_iiix = packed("iiix").pack
 unpack_all_U = UNPACKERS["U"]
 unpack_all_i = UNPACKERS["i"]
 unpack_b = packed("b").unpack_from
@@ -125,36 +126,48 @@ def _read_v0(d, o):
     m.last_known_elr = None
     m.partition_id, m.topic_id, n = unpack_iUB(d, o)
     o += 21
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.replicas = [*unpack_all_i[n - 1](d, o)]
+        o += 4 * n - 4
+    elif n == 1:
+        m.replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "Replicas")
-    m.replicas = list(unpack_all_i[n](d, o))
-    o += 4 * n
+        m.replicas = [*unpack_all_i[n](d, o)]
+        o += 4 * n
     n = d[o]
     o += 1
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.isr = [*unpack_all_i[n - 1](d, o)]
+        o += 4 * n - 4
+    elif n == 1:
+        m.isr = []
     else:
         n, o = compact_count(d, o, n, 4, "Isr")
-    m.isr = list(unpack_all_i[n](d, o))
-    o += 4 * n
+        m.isr = [*unpack_all_i[n](d, o)]
+        o += 4 * n
     n = d[o]
     o += 1
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+        o += 4 * n - 4
+    elif n == 1:
+        m.removing_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "RemovingReplicas")
-    m.removing_replicas = list(unpack_all_i[n](d, o))
-    o += 4 * n
+        m.removing_replicas = [*unpack_all_i[n](d, o)]
+        o += 4 * n
     n = d[o]
     o += 1
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+        o += 4 * n - 4
+    elif n == 1:
+        m.adding_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "AddingReplicas")
-    m.adding_replicas = list(unpack_all_i[n](d, o))
-    o += 4 * n
+        m.adding_replicas = [*unpack_all_i[n](d, o)]
+        o += 4 * n
     m.leader_recovery_state = 0
     m.leader, m.leader_epoch, m.partition_epoch, t = unpack_iiiB(d, o)
     o += 13
@@ -189,44 +202,59 @@ def _read_v1(d, o):
     m.last_known_elr = None
     m.partition_id, m.topic_id, n = unpack_iUB(d, o)
     o += 21
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.replicas = [*unpack_all_i[n - 1](d, o)]
+        o += 4 * n - 4
+    elif n == 1:
+        m.replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "Replicas")
-    m.replicas = list(unpack_all_i[n](d, o))
-    o += 4 * n
+        m.replicas = [*unpack_all_i[n](d, o)]
+        o += 4 * n
     n = d[o]
     o += 1
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.isr = [*unpack_all_i[n - 1](d, o)]
+        o += 4 * n - 4
+    elif n == 1:
+        m.isr = []
     else:
         n, o = compact_count(d, o, n, 4, "Isr")
-    m.isr = list(unpack_all_i[n](d, o))
-    o += 4 * n
+        m.isr = [*unpack_all_i[n](d, o)]
+        o += 4 * n
     n = d[o]
     o += 1
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+        o += 4 * n - 4
+    elif n == 1:
+        m.removing_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "RemovingReplicas")
-    m.removing_replicas = list(unpack_all_i[n](d, o))
-    o += 4 * n
+        m.removing_replicas = [*unpack_all_i[n](d, o)]
+        o += 4 * n
     n = d[o]
     o += 1
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+        o += 4 * n - 4
+    elif n == 1:
+        m.adding_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "AddingReplicas")
-    m.adding_replicas = list(unpack_all_i[n](d, o))
-    o += 4 * n
+        m.adding_replicas = [*unpack_all_i[n](d, o)]
+        o += 4 * n
     m.leader, m.leader_epoch, m.partition_epoch, n = unpack_iiiB(d, o)
     o += 13
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.directories = [*unpack_all_U[n - 1](d, o)]
+        o += 16 * n - 16
+    elif n == 1:
+        m.directories = []
     else:
         n, o = compact_count(d, o, n, 16, "Directories")
-    m.directories = list(unpack_all_U[n](d, o))
-    o += 16 * n
+        m.directories = [*unpack_all_U[n](d, o)]
+        o += 16 * n
     m.leader_recovery_state = 0
     t = d[o]
     o += 1
@@ -259,44 +287,59 @@ def _read_v2(d, o):
     m = _PartitionRecord()
     m.partition_id, m.topic_id, n = unpack_iUB(d, o)
     o += 21
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.replicas = [*unpack_all_i[n - 1](d, o)]
+        o += 4 * n - 4
+    elif n == 1:
+        m.replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "Replicas")
-    m.replicas = list(unpack_all_i[n](d, o))
-    o += 4 * n
+        m.replicas = [*unpack_all_i[n](d, o)]
+        o += 4 * n
     n = d[o]
     o += 1
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.isr = [*unpack_all_i[n - 1](d, o)]
+        o += 4 * n - 4
+    elif n == 1:
+        m.isr = []
     else:
         n, o = compact_count(d, o, n, 4, "Isr")
-    m.isr = list(unpack_all_i[n](d, o))
-    o += 4 * n
+        m.isr = [*unpack_all_i[n](d, o)]
+        o += 4 * n
     n = d[o]
     o += 1
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+        o += 4 * n - 4
+    elif n == 1:
+        m.removing_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "RemovingReplicas")
-    m.removing_replicas = list(unpack_all_i[n](d, o))
-    o += 4 * n
+        m.removing_replicas = [*unpack_all_i[n](d, o)]
+        o += 4 * n
     n = d[o]
     o += 1
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+        o += 4 * n - 4
+    elif n == 1:
+        m.adding_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "AddingReplicas")
-    m.adding_replicas = list(unpack_all_i[n](d, o))
-    o += 4 * n
+        m.adding_replicas = [*unpack_all_i[n](d, o)]
+        o += 4 * n
     m.leader, m.leader_epoch, m.partition_epoch, n = unpack_iiiB(d, o)
     o += 13
-    if 0 < n < 128:
-        n -= 1
+    if 1 < n < 128:
+        m.directories = [*unpack_all_U[n - 1](d, o)]
+        o += 16 * n - 16
+    elif n == 1:
+        m.directories = []
     else:
         n, o = compact_count(d, o, n, 16, "Directories")
-    m.directories = list(unpack_all_U[n](d, o))
-    o += 16 * n
+        m.directories = [*unpack_all_U[n](d, o)]
+        o += 16 * n
     m.leader_recovery_state = 0
     m.eligible_leader_replicas = None
     m.last_known_elr = None
@@ -318,29 +361,35 @@ def _read_v2(d, o):
             elif t2 == 1:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.eligible_leader_replicas = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.eligible_leader_replicas = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "EligibleLeaderReplicas")
-                if n < 0:
-                    m.eligible_leader_replicas = None
-                else:
-                    m.eligible_leader_replicas = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.eligible_leader_replicas = None
+                    else:
+                        m.eligible_leader_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("EligibleLeaderReplicas", o)
             elif t2 == 2:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.last_known_elr = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    m.last_known_elr = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 4, "LastKnownElr")
-                if n < 0:
-                    m.last_known_elr = None
-                else:
-                    m.last_known_elr = list(unpack_all_i[n](d, o))
-                    o += 4 * n
+                    if n < 0:
+                        m.last_known_elr = None
+                    else:
+                        m.last_known_elr = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
                 if o != p3:
                     raise wrong_tag_size("LastKnownElr", o)
             else:
@@ -389,15 +438,18 @@ def _write_v0(m):
     else:
         r.append(write_uvarint(n))
     r.append(pack_all_i[len(l4)](*l4))
-    r.append(pack_iii(m.leader, m.leader_epoch, m.partition_epoch))
-    a5 = len(r)
-    r.append(b"\0")
-    if m.leader_recovery_state != 0:
-        r.append(pack_BBb(0, 1, m.leader_recovery_state))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a5, m.unknown_tagged_fields)
-    elif len(r) - a5 > 1:
-        r[a5] = write_uvarint(len(r) - a5 - 1)
+    if m.leader_recovery_state != 0 or m.unknown_tagged_fields:
+        r.append(pack_iii(m.leader, m.leader_epoch, m.partition_epoch))
+        a5 = len(r)
+        r.append(b"\0")
+        if m.leader_recovery_state != 0:
+            r.append(pack_BBb(0, 1, m.leader_recovery_state))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a5, m.unknown_tagged_fields)
+        else:
+            r[a5] = write_uvarint(len(r) - a5 - 1)
+    else:
+        r.append(pack_iiix(m.leader, m.leader_epoch, m.partition_epoch))
     return b"".join(r)
 
 
@@ -444,14 +496,17 @@ def _write_v1(m):
     else:
         r.append(pack_iii(m.leader, m.leader_epoch, m.partition_epoch) + write_uvarint(n))
     r.append(write_uuids(l5, "Directories"))
-    a6 = len(r)
-    r.append(b"\0")
-    if m.leader_recovery_state != 0:
-        r.append(pack_BBb(0, 1, m.leader_recovery_state))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a6, m.unknown_tagged_fields)
-    elif len(r) - a6 > 1:
-        r[a6] = write_uvarint(len(r) - a6 - 1)
+    if m.leader_recovery_state != 0 or m.unknown_tagged_fields:
+        a6 = len(r)
+        r.append(b"\0")
+        if m.leader_recovery_state != 0:
+            r.append(pack_BBb(0, 1, m.leader_recovery_state))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a6, m.unknown_tagged_fields)
+        else:
+            r[a6] = write_uvarint(len(r) - a6 - 1)
+    else:
+        r.append(b"\0")
     return b"".join(r)
 
 
@@ -494,42 +549,45 @@ def _write_v2(m):
     else:
         r.append(pack_iii(m.leader, m.leader_epoch, m.partition_epoch) + write_uvarint(n))
     r.append(write_uuids(l5, "Directories"))
-    a6 = len(r)
-    r.append(b"\0")
-    if m.leader_recovery_state != 0:
-        r.append(pack_BBb(0, 1, m.leader_recovery_state))
-    if m.eligible_leader_replicas is not None:
-        r7 = []
-        l8 = m.eligible_leader_replicas
-        if l8 is None:
-            n = 0
-            l8 = ()
+    if m.leader_recovery_state != 0 or m.eligible_leader_replicas is not None or m.last_known_elr is not None or m.unknown_tagged_fields:
+        a6 = len(r)
+        r.append(b"\0")
+        if m.leader_recovery_state != 0:
+            r.append(pack_BBb(0, 1, m.leader_recovery_state))
+        if m.eligible_leader_replicas is not None:
+            r7 = []
+            l8 = m.eligible_leader_replicas
+            if l8 is None:
+                n = 0
+                l8 = ()
+            else:
+                n = len(l8) + 1
+            if n < 128:
+                r7.append(UVARINTS[n])
+            else:
+                r7.append(write_uvarint(n))
+            r7.append(pack_all_i[len(l8)](*l8))
+            r.append(write_tag(1, r7))
+        if m.last_known_elr is not None:
+            r9 = []
+            l10 = m.last_known_elr
+            if l10 is None:
+                n = 0
+                l10 = ()
+            else:
+                n = len(l10) + 1
+            if n < 128:
+                r9.append(UVARINTS[n])
+            else:
+                r9.append(write_uvarint(n))
+            r9.append(pack_all_i[len(l10)](*l10))
+            r.append(write_tag(2, r9))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a6, m.unknown_tagged_fields)
         else:
-            n = len(l8) + 1
-        if n < 128:
-            r7.append(UVARINTS[n])
-        else:
-            r7.append(write_uvarint(n))
-        r7.append(pack_all_i[len(l8)](*l8))
-        r.append(write_tag(1, r7))
-    if m.last_known_elr is not None:
-        r9 = []
-        l10 = m.last_known_elr
-        if l10 is None:
-            n = 0
-            l10 = ()
-        else:
-            n = len(l10) + 1
-        if n < 128:
-            r9.append(UVARINTS[n])
-        else:
-            r9.append(write_uvarint(n))
-        r9.append(pack_all_i[len(l10)](*l10))
-        r.append(write_tag(2, r9))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a6, m.unknown_tagged_fields)
-    elif len(r) - a6 > 1:
-        r[a6] = write_uvarint(len(r) - a6 - 1)
+            r[a6] = write_uvarint(len(r) - a6 - 1)
+    else:
+        r.append(b"\0")
     return b"".join(r)
 
 

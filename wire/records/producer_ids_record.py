@@ -87,11 +87,10 @@ def _read_v0(d, o):
 
 
 def _write_v0(m):
+    if not (m.unknown_tagged_fields):
+        return pack_iqqx(m.broker_id, m.broker_epoch, m.next_producer_id)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_iqq(m.broker_id, m.broker_epoch, m.next_producer_id) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_iqqx(m.broker_id, m.broker_epoch, m.next_producer_id))
+    r.append(pack_iqq(m.broker_id, m.broker_epoch, m.next_producer_id) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

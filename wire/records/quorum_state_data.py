@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     inexpressible,
     no_uuid,
     nullable_compact_count,
+    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -26,6 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iB = packed("iB").iter_unpack
+pack_each_ix = pack_each("ix")
 pack_i = packed("i").pack
 pack_iiiU = packed("iiiU").pack
 pack_iiiUx = packed("iiiUx").pack
@@ -120,11 +123,10 @@ def _read_v0(d, o):
     m = _QuorumStateData()
     m.voted_directory_id = ZERO_UUID
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.cluster_id = d[o:(o := o + n - 1)].decode()
+        m.cluster_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.cluster_id, o = compact_string(d, o, n, "ClusterId")
+        m.cluster_id, o = compact_string(d, o + 1, n, "ClusterId")
     m.leader_id, m.leader_epoch, m.voted_id, m.applied_offset, n = unpack_iiiqB(d, o)
     o += 21
     if n < 128:
@@ -135,15 +137,26 @@ def _read_v0(d, o):
         m.current_voters = None
     else:
         m.current_voters = l1 = []
-        for _ in range(n):
-            e2 = _Voter()
-            e2.voter_id, t = unpack_iB(d, o)
-            o += 5
+        p2 = o + 5 * n
+        for v4, t in iterate_iB(d[o:p2]):
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                o += 5 * len(l1)
+                for _ in range(n - len(l1)):
+                    e5 = _Voter()
+                    e5.voter_id, t = unpack_iB(d, o)
+                    o += 5
+                    if t:
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e5.unknown_tagged_fields = ()
+                    l1.append(e5)
+                break
+            e3 = _Voter()
+            e3.voter_id = v4
+            e3.unknown_tagged_fields = ()
+            l1.append(e3)
+        else:
+            o = p2
     t = d[o]
     o += 1
     if t:
@@ -188,11 +201,15 @@ def _write_v0(m):
         r.append(pack_iiiqB(m.leader_id, m.leader_epoch, m.voted_id, m.applied_offset, n))
     else:
         r.append(pack_iiiq(m.leader_id, m.leader_epoch, m.voted_id, m.applied_offset) + write_uvarint(n))
-    for e3 in l2:
-        if e3.unknown_tagged_fields:
-            r.append(pack_i(e3.voter_id) + write_tags(e3.unknown_tagged_fields))
-        else:
-            r.append(pack_ix(e3.voter_id))
+    if len(l2) > 8 and not any([e.unknown_tagged_fields for e in l2]):
+        f3 = [e.voter_id for e in l2]
+        r.append(pack_each_ix[len(l2)](*f3))
+    else:
+        for e4 in l2:
+            if e4.unknown_tagged_fields:
+                r.append(pack_i(e4.voter_id) + write_tags(e4.unknown_tagged_fields))
+            else:
+                r.append(pack_ix(e4.voter_id))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -201,7 +218,6 @@ def _write_v0(m):
 
 
 def _write_v1(m):
-    r = []
     if m.cluster_id:
         raise inexpressible("ClusterId")
     if m.applied_offset != 0:
@@ -210,10 +226,10 @@ def _write_v1(m):
         raise inexpressible("CurrentVoters")
     if len(m.voted_directory_id) != 16:
         raise no_uuid("VotedDirectoryId")
-    if m.unknown_tagged_fields:
-        r.append(pack_iiiU(m.leader_id, m.leader_epoch, m.voted_id, m.voted_directory_id) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_iiiUx(m.leader_id, m.leader_epoch, m.voted_id, m.voted_directory_id))
+    if not (m.unknown_tagged_fields):
+        return pack_iiiUx(m.leader_id, m.leader_epoch, m.voted_id, m.voted_directory_id)
+    r = []
+    r.append(pack_iiiU(m.leader_id, m.leader_epoch, m.voted_id, m.voted_directory_id) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

@@ -188,17 +188,15 @@ def _read_v0(d, o):
     for _ in range(n):
         e2 = _BrokerEndpoint()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, e2.security_protocol, t = unpack_HhB(d, o)
         o += 5
         if t:
@@ -216,11 +214,10 @@ def _read_v0(d, o):
     for _ in range(n):
         e4 = _BrokerFeature()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         else:
-            e4.name, o = compact_string(d, o, n, "Name")
+            e4.name, o = compact_string(d, o + 1, n, "Name")
         e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
         o += 5
         if t:
@@ -229,13 +226,13 @@ def _read_v0(d, o):
             e4.unknown_tagged_fields = ()
         l3.append(e4)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack = d[o:(o := o + n - 1)].decode()
+        m.rack = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.rack = None
+        o += 1
     else:
-        m.rack, o = nullable_compact_string(d, o, n, "Rack")
+        m.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
     m.fenced, t = unpack_oB(d, o)
     o += 2
     m.unknown_tagged_fields = ()
@@ -273,17 +270,15 @@ def _read_v1(d, o):
     for _ in range(n):
         e2 = _BrokerEndpoint()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, e2.security_protocol, t = unpack_HhB(d, o)
         o += 5
         if t:
@@ -301,11 +296,10 @@ def _read_v1(d, o):
     for _ in range(n):
         e4 = _BrokerFeature()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         else:
-            e4.name, o = compact_string(d, o, n, "Name")
+            e4.name, o = compact_string(d, o + 1, n, "Name")
         e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
         o += 5
         if t:
@@ -314,13 +308,13 @@ def _read_v1(d, o):
             e4.unknown_tagged_fields = ()
         l3.append(e4)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack = d[o:(o := o + n - 1)].decode()
+        m.rack = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.rack = None
+        o += 1
     else:
-        m.rack, o = nullable_compact_string(d, o, n, "Rack")
+        m.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
     m.fenced, m.in_controlled_shutdown, t = unpack_ooB(d, o)
     o += 3
     m.unknown_tagged_fields = ()
@@ -357,17 +351,15 @@ def _read_v2(d, o):
     for _ in range(n):
         e2 = _BrokerEndpoint()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, e2.security_protocol, t = unpack_HhB(d, o)
         o += 5
         if t:
@@ -385,11 +377,10 @@ def _read_v2(d, o):
     for _ in range(n):
         e4 = _BrokerFeature()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         else:
-            e4.name, o = compact_string(d, o, n, "Name")
+            e4.name, o = compact_string(d, o + 1, n, "Name")
         e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
         o += 5
         if t:
@@ -398,13 +389,13 @@ def _read_v2(d, o):
             e4.unknown_tagged_fields = ()
         l3.append(e4)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack = d[o:(o := o + n - 1)].decode()
+        m.rack = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.rack = None
+        o += 1
     else:
-        m.rack, o = nullable_compact_string(d, o, n, "Rack")
+        m.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
     m.fenced, m.in_controlled_shutdown, t = unpack_ooB(d, o)
     o += 3
     m.unknown_tagged_fields = ()
@@ -440,17 +431,15 @@ def _read_v3(d, o):
     for _ in range(n):
         e2 = _BrokerEndpoint()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, e2.security_protocol, t = unpack_HhB(d, o)
         o += 5
         if t:
@@ -468,11 +457,10 @@ def _read_v3(d, o):
     for _ in range(n):
         e4 = _BrokerFeature()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         else:
-            e4.name, o = compact_string(d, o, n, "Name")
+            e4.name, o = compact_string(d, o + 1, n, "Name")
         e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
         o += 5
         if t:
@@ -481,13 +469,13 @@ def _read_v3(d, o):
             e4.unknown_tagged_fields = ()
         l3.append(e4)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack = d[o:(o := o + n - 1)].decode()
+        m.rack = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.rack = None
+        o += 1
     else:
-        m.rack, o = nullable_compact_string(d, o, n, "Rack")
+        m.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
     m.log_dirs = []
     m.fenced, m.in_controlled_shutdown, t = unpack_ooB(d, o)
     o += 3
@@ -502,12 +490,15 @@ def _read_v3(d, o):
             if t6 == 0:
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    o += 16 * n - 16
+                elif n == 1:
+                    m.log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "LogDirs")
-                m.log_dirs = list(unpack_all_U[n](d, o))
-                o += 16 * n
+                    m.log_dirs = [*unpack_all_U[n](d, o)]
+                    o += 16 * n
                 if o != p7:
                     raise wrong_tag_size("LogDirs", o)
             elif t6 == 1:
@@ -532,17 +523,15 @@ def _read_v4(d, o):
     for _ in range(n):
         e2 = _BrokerEndpoint()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.name = d[o:(o := o + n - 1)].decode()
+            e2.name = d[o + 1:(o := o + n)].decode()
         else:
-            e2.name, o = compact_string(d, o, n, "Name")
+            e2.name, o = compact_string(d, o + 1, n, "Name")
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e2.host = d[o:(o := o + n - 1)].decode()
+            e2.host = d[o + 1:(o := o + n)].decode()
         else:
-            e2.host, o = compact_string(d, o, n, "Host")
+            e2.host, o = compact_string(d, o + 1, n, "Host")
         e2.port, e2.security_protocol, t = unpack_HhB(d, o)
         o += 5
         if t:
@@ -560,11 +549,10 @@ def _read_v4(d, o):
     for _ in range(n):
         e4 = _BrokerFeature()
         n = d[o]
-        o += 1
         if 0 < n < 128:
-            e4.name = d[o:(o := o + n - 1)].decode()
+            e4.name = d[o + 1:(o := o + n)].decode()
         else:
-            e4.name, o = compact_string(d, o, n, "Name")
+            e4.name, o = compact_string(d, o + 1, n, "Name")
         e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
         o += 5
         if t:
@@ -573,13 +561,13 @@ def _read_v4(d, o):
             e4.unknown_tagged_fields = ()
         l3.append(e4)
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.rack = d[o:(o := o + n - 1)].decode()
+        m.rack = d[o + 1:(o := o + n)].decode()
     elif n == 0:
         m.rack = None
+        o += 1
     else:
-        m.rack, o = nullable_compact_string(d, o, n, "Rack")
+        m.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
     m.log_dirs = []
     m.cordoned_log_dirs = None
     m.fenced, m.in_controlled_shutdown, t = unpack_ooB(d, o)
@@ -595,26 +583,32 @@ def _read_v4(d, o):
             if t6 == 0:
                 n = d[o]
                 o += 1
-                if 0 < n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    o += 16 * n - 16
+                elif n == 1:
+                    m.log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "LogDirs")
-                m.log_dirs = list(unpack_all_U[n](d, o))
-                o += 16 * n
+                    m.log_dirs = [*unpack_all_U[n](d, o)]
+                    o += 16 * n
                 if o != p7:
                     raise wrong_tag_size("LogDirs", o)
             elif t6 == 1:
                 n = d[o]
                 o += 1
-                if n < 128:
-                    n -= 1
+                if 1 < n < 128:
+                    m.cordoned_log_dirs = [*unpack_all_U[n - 1](d, o)]
+                    o += 16 * n - 16
+                elif n == 1:
+                    m.cordoned_log_dirs = []
                 else:
                     n, o = nullable_compact_count(d, o, n, 16, "CordonedLogDirs")
-                if n < 0:
-                    m.cordoned_log_dirs = None
-                else:
-                    m.cordoned_log_dirs = list(unpack_all_U[n](d, o))
-                    o += 16 * n
+                    if n < 0:
+                        m.cordoned_log_dirs = None
+                    else:
+                        m.cordoned_log_dirs = [*unpack_all_U[n](d, o)]
+                        o += 16 * n
                 if o != p7:
                     raise wrong_tag_size("CordonedLogDirs", o)
             else:
@@ -902,23 +896,26 @@ def _write_v3(m):
     else:
         r.append(write_string_length(n, "Rack"))
     r.append(b8)
-    r.append(pack_oo(m.fenced, m.in_controlled_shutdown))
-    a9 = len(r)
-    r.append(b"\0")
-    if m.log_dirs:
-        r10 = []
-        l11 = m.log_dirs
-        n = len(l11) + 1
-        if n < 128:
-            r10.append(UVARINTS[n])
+    if m.log_dirs or m.unknown_tagged_fields:
+        r.append(pack_oo(m.fenced, m.in_controlled_shutdown))
+        a9 = len(r)
+        r.append(b"\0")
+        if m.log_dirs:
+            r10 = []
+            l11 = m.log_dirs
+            n = len(l11) + 1
+            if n < 128:
+                r10.append(UVARINTS[n])
+            else:
+                r10.append(write_uvarint(n))
+            r10.append(write_uuids(l11, "LogDirs"))
+            r.append(write_tag(0, r10))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a9, m.unknown_tagged_fields)
         else:
-            r10.append(write_uvarint(n))
-        r10.append(write_uuids(l11, "LogDirs"))
-        r.append(write_tag(0, r10))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a9, m.unknown_tagged_fields)
-    elif len(r) - a9 > 1:
-        r[a9] = write_uvarint(len(r) - a9 - 1)
+            r[a9] = write_uvarint(len(r) - a9 - 1)
+    else:
+        r.append(pack_oox(m.fenced, m.in_controlled_shutdown))
     return b"".join(r)
 
 
@@ -981,37 +978,40 @@ def _write_v4(m):
     else:
         r.append(write_string_length(n, "Rack"))
     r.append(b8)
-    r.append(pack_oo(m.fenced, m.in_controlled_shutdown))
-    a9 = len(r)
-    r.append(b"\0")
-    if m.log_dirs:
-        r10 = []
-        l11 = m.log_dirs
-        n = len(l11) + 1
-        if n < 128:
-            r10.append(UVARINTS[n])
+    if m.log_dirs or m.cordoned_log_dirs is not None or m.unknown_tagged_fields:
+        r.append(pack_oo(m.fenced, m.in_controlled_shutdown))
+        a9 = len(r)
+        r.append(b"\0")
+        if m.log_dirs:
+            r10 = []
+            l11 = m.log_dirs
+            n = len(l11) + 1
+            if n < 128:
+                r10.append(UVARINTS[n])
+            else:
+                r10.append(write_uvarint(n))
+            r10.append(write_uuids(l11, "LogDirs"))
+            r.append(write_tag(0, r10))
+        if m.cordoned_log_dirs is not None:
+            r12 = []
+            l13 = m.cordoned_log_dirs
+            if l13 is None:
+                n = 0
+                l13 = ()
+            else:
+                n = len(l13) + 1
+            if n < 128:
+                r12.append(UVARINTS[n])
+            else:
+                r12.append(write_uvarint(n))
+            r12.append(write_uuids(l13, "CordonedLogDirs"))
+            r.append(write_tag(1, r12))
+        if m.unknown_tagged_fields:
+            merge_tags(r, a9, m.unknown_tagged_fields)
         else:
-            r10.append(write_uvarint(n))
-        r10.append(write_uuids(l11, "LogDirs"))
-        r.append(write_tag(0, r10))
-    if m.cordoned_log_dirs is not None:
-        r12 = []
-        l13 = m.cordoned_log_dirs
-        if l13 is None:
-            n = 0
-            l13 = ()
-        else:
-            n = len(l13) + 1
-        if n < 128:
-            r12.append(UVARINTS[n])
-        else:
-            r12.append(write_uvarint(n))
-        r12.append(write_uuids(l13, "CordonedLogDirs"))
-        r.append(write_tag(1, r12))
-    if m.unknown_tagged_fields:
-        merge_tags(r, a9, m.unknown_tagged_fields)
-    elif len(r) - a9 > 1:
-        r[a9] = write_uvarint(len(r) - a9 - 1)
+            r[a9] = write_uvarint(len(r) - a9 - 1)
+    else:
+        r.append(pack_oox(m.fenced, m.in_controlled_shutdown))
     return b"".join(r)
 
 

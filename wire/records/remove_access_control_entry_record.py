@@ -85,13 +85,12 @@ def _read_v0(d, o):
 
 
 def _write_v0(m):
-    r = []
     if len(m.id) != 16:
         raise no_uuid("Id")
-    if m.unknown_tagged_fields:
-        r.append(pack_U(m.id) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_Ux(m.id))
+    if not (m.unknown_tagged_fields):
+        return pack_Ux(m.id)
+    r = []
+    r.append(pack_U(m.id) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

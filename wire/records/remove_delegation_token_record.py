@@ -73,11 +73,10 @@ _RemoveDelegationTokenRecord = decoded(RemoveDelegationTokenRecord)
 def _read_v0(d, o):
     m = _RemoveDelegationTokenRecord()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.token_id = d[o:(o := o + n - 1)].decode()
+        m.token_id = d[o + 1:(o := o + n)].decode()
     else:
-        m.token_id, o = compact_string(d, o, n, "TokenId")
+        m.token_id, o = compact_string(d, o + 1, n, "TokenId")
     t = d[o]
     o += 1
     if t:

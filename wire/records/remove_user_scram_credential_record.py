@@ -79,11 +79,10 @@ _RemoveUserScramCredentialRecord = decoded(RemoveUserScramCredentialRecord)
 def _read_v0(d, o):
     m = _RemoveUserScramCredentialRecord()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.name = d[o:(o := o + n - 1)].decode()
+        m.name = d[o + 1:(o := o + n)].decode()
     else:
-        m.name, o = compact_string(d, o, n, "Name")
+        m.name, o = compact_string(d, o + 1, n, "Name")
     m.mechanism, t = unpack_bB(d, o)
     o += 2
     if t:

@@ -83,11 +83,10 @@ def _read_v0(d, o):
 
 
 def _write_v0(m):
+    if not (m.unknown_tagged_fields):
+        return pack_hx(m.version)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_h(m.version) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_hx(m.version))
+    r.append(pack_h(m.version) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

@@ -85,11 +85,10 @@ def _read_v0(d, o):
 
 
 def _write_v0(m):
+    if not (m.unknown_tagged_fields):
+        return pack_hqx(m.version, m.last_contained_log_timestamp)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_hq(m.version, m.last_contained_log_timestamp) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_hqx(m.version, m.last_contained_log_timestamp))
+    r.append(pack_hq(m.version, m.last_contained_log_timestamp) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

@@ -81,11 +81,10 @@ _TopicRecord = decoded(TopicRecord)
 def _read_v0(d, o):
     m = _TopicRecord()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.name = d[o:(o := o + n - 1)].decode()
+        m.name = d[o + 1:(o := o + n)].decode()
     else:
-        m.name, o = compact_string(d, o, n, "Name")
+        m.name, o = compact_string(d, o + 1, n, "Name")
     m.topic_id, t = unpack_UB(d, o)
     o += 17
     if t:

@@ -85,11 +85,10 @@ def _read_v0(d, o):
 
 
 def _write_v0(m):
+    if not (m.unknown_tagged_fields):
+        return pack_iqx(m.id, m.epoch)
     r = []
-    if m.unknown_tagged_fields:
-        r.append(pack_iq(m.id, m.epoch) + write_tags(m.unknown_tagged_fields))
-    else:
-        r.append(pack_iqx(m.id, m.epoch))
+    r.append(pack_iq(m.id, m.epoch) + write_tags(m.unknown_tagged_fields))
     return b"".join(r)
 
 

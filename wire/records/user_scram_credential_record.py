@@ -92,29 +92,26 @@ _UserScramCredentialRecord = decoded(UserScramCredentialRecord)
 def _read_v0(d, o):
     m = _UserScramCredentialRecord()
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.name = d[o:(o := o + n - 1)].decode()
+        m.name = d[o + 1:(o := o + n)].decode()
     else:
-        m.name, o = compact_string(d, o, n, "Name")
+        m.name, o = compact_string(d, o + 1, n, "Name")
     m.mechanism, n = unpack_bB(d, o)
-    o += 2
-    if 0 < n < 128:
-        m.salt = d[o:(o := o + n - 1)]
-    else:
-        m.salt, o = compact_bytes(d, o, n, "Salt")
-    n = d[o]
     o += 1
     if 0 < n < 128:
-        m.stored_key = d[o:(o := o + n - 1)]
+        m.salt = d[o + 1:(o := o + n)]
     else:
-        m.stored_key, o = compact_bytes(d, o, n, "StoredKey")
+        m.salt, o = compact_bytes(d, o + 1, n, "Salt")
     n = d[o]
-    o += 1
     if 0 < n < 128:
-        m.server_key = d[o:(o := o + n - 1)]
+        m.stored_key = d[o + 1:(o := o + n)]
     else:
-        m.server_key, o = compact_bytes(d, o, n, "ServerKey")
+        m.stored_key, o = compact_bytes(d, o + 1, n, "StoredKey")
+    n = d[o]
+    if 0 < n < 128:
+        m.server_key = d[o + 1:(o := o + n)]
+    else:
+        m.server_key, o = compact_bytes(d, o + 1, n, "ServerKey")
     m.iterations, t = unpack_iB(d, o)
     o += 5
     if t:

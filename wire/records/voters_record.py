@@ -177,17 +177,15 @@ def _read_v0(d, o):
         for _ in range(n):
             e4 = _Endpoint()
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.name = d[o:(o := o + n - 1)].decode()
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o, n, "Name")
+                e4.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                e4.host = d[o:(o := o + n - 1)].decode()
+                e4.host = d[o + 1:(o := o + n)].decode()
             else:
-                e4.host, o = compact_string(d, o, n, "Host")
+                e4.host, o = compact_string(d, o + 1, n, "Host")
             e4.port, t = unpack_HB(d, o)
             o += 3
             if t:
