@@ -88,11 +88,10 @@ def _logger_refusal(resource: Any, node_id: int) -> ApiError | None:
     for change in resource.configs:
         if change.config_operation in (Operation.SET, Operation.DELETE):
             return invalid_config(f"Logger {change.name} does not exist!")
-        if change.config_operation in (Operation.APPEND, Operation.SUBTRACT):
-            operation = f"{Operation(change.config_operation).name} operation"
-        else:
-            operation = f"Unknown operation type {change.config_operation}"
-        message = f"{operation} is not allowed for the BROKER_LOGGER resource"
+        if change.config_operation not in (Operation.APPEND, Operation.SUBTRACT):
+            return ApiError(error_codes.UNKNOWN_SERVER_ERROR, error_codes.message(error_codes.UNKNOWN_SERVER_ERROR))
+        operation = Operation(change.config_operation).name
+        message = f"{operation} operation is not allowed for the BROKER_LOGGER resource"
         return ApiError(error_codes.INVALID_REQUEST, message)
     return None
 

@@ -1,0 +1,201 @@
+"""One connection to Kafka's controller and one to ours: what they answer to the same, and what they write.
+
+`on_both(run)` runs the same function against both and gives both results; differences that time and chance make (topic
+ids, broker epochs, which of several brokers was chosen) are masked.
+"""
+
+import json
+import socket
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import pytest
+from mockraft import Controller
+from mockraft.kafka_processes import KafkaController, random_uuid
+from mockraft.server.controller.features import metadata_version_level
+from mockraft.wire import messages, metadata_log_frame, record_batch
+from mockraft.wire.connection import FrameReader, read_response_body, write_request
+from mockraft.wire.json_form import to_json
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+
+T = TypeVar("T")
+
+METADATA_TOPIC_ID = bytes(15) + b"\x01"
+SESSION_TIMEOUT_MS = 600_000
+FAR_OFFSET = 1 << 40
+
+
+class Outcome(NamedTuple):
+    """One answer and the records written for it, as JSON with masks."""
+
+    answer: Any
+    records: list[Any]
+
+
+class Side:
+    """One controller, seen through one connection: answers, and the records that they left."""
+
+    def __init__(self, bootstrap: str, cluster_id: str) -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self.connection = socket.create_connection((host, int(port)), timeout=30)
+        self.cluster_id = cluster_id
+        self.topic_ids: dict[str, bytes] = {}
+        self.epochs: dict[int, int] = {}
+        self.fenced: set[int] = set()
+        self._frames = FrameReader()
+        self._correlation_id = 0
+        self._leader_epoch = 0
+        self._offset = 0
+        self._last_epoch = 0
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def ask(self, message: Any, version: int) -> Any:
+        self._correlation_id += 1
+        self.connection.sendall(write_request(message, version, self._correlation_id, "parity"))
+        frames: list[bytes] = []
+        while not frames:
+            data = self.connection.recv(1 << 20)
+            assert data, f"the connection was closed on {message}"
+            frames = self._frames.receive_data(data)
+        offset = 4 + messages.response_header_version(message.api_key, version)
+        return read_response_body(frames[0], offset, message.api_key, version)
+
+    def new_records(self) -> list[tuple[Any, int]]:
+        """Records written since the last call, without those that only time makes."""
+        records = []
+        while True:
+            partition = self._fetch()
+            if partition.error_code:
+                assert partition.current_leader.leader_epoch > self._leader_epoch
+                self._leader_epoch = partition.current_leader.leader_epoch
+                continue
+            for batch in record_batch.read_batches(partition.records or b""):
+                self._offset, self._last_epoch = batch.last_offset + 1, batch.leader_epoch
+                if not batch.is_control:
+                    records += [metadata_log_frame.decode(value) for _, value in batch.records]
+            if self._offset >= partition.high_watermark:
+                return [(r, v) for r, v in records if type(r).__name__.find("NoOp") < 0]
+
+    def _fetch(self) -> Any:
+        partition = FetchPartition(
+            partition=0,
+            current_leader_epoch=self._leader_epoch,
+            fetch_offset=self._offset,
+            last_fetched_epoch=self._last_epoch,
+            partition_max_bytes=1 << 20,
+        )
+        topic = FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])
+        request = FetchRequest(cluster_id=self.cluster_id, max_wait_ms=0, max_bytes=1 << 20, topics=[topic])
+        return self.ask(request, 17).responses[0].partitions[0]
+
+    def add_broker(
+        self, broker_id: int, rack: str | None, log_dirs: int, *, fenced: bool = False, cordoned: bool = False
+    ) -> None:
+        supported = self.ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
+        dirs = [bytes([broker_id, number]) * 8 for number in range(1, log_dirs + 1)]
+        registered = self.ask(
+            BrokerRegistrationRequest(
+                broker_id=broker_id,
+                cluster_id=self.cluster_id,
+                incarnation_id=bytes([broker_id]) * 16,
+                listeners=[Listener(name="PLAINTEXT", host="localhost", port=9000 + broker_id, security_protocol=0)],
+                features=[
+                    Feature(name=f.name, min_supported_version=f.min_version, max_supported_version=f.max_version)
+                    for f in supported.supported_features
+                ],
+                rack=rack,
+                log_dirs=dirs,
+            ),
+            4,
+        )
+        assert registered.error_code == 0
+        self.epochs[broker_id] = registered.broker_epoch
+        heartbeat = BrokerHeartbeatRequest(
+            broker_id=broker_id,
+            broker_epoch=registered.broker_epoch,
+            current_metadata_offset=FAR_OFFSET,
+            want_fence=fenced,
+            cordoned_log_dirs=dirs if cordoned else [],
+        )
+        assert self.ask(heartbeat, 2).is_fenced == fenced
+        if fenced:
+            self.fenced.add(broker_id)
+
+    def outcome(self, message: Any, version: int, *, is_chance: bool = False) -> Outcome:
+        """Ask, and see what was written. `is_chance`: of placements only the shape is the same on both sides."""
+        answer = self.ask(message, version)
+        records = self.new_records()
+        for record, _ in records:
+            if type(record).__name__.endswith("TopicRecord") and hasattr(record, "name"):
+                self.topic_ids[record.name] = record.topic_id
+            if hasattr(record, "broker_epoch"):
+                record.broker_epoch = 0
+        for topic in getattr(answer, "topics", ()):
+            if not topic.error_code and topic.name not in self.topic_ids:
+                self.topic_ids[topic.name] = topic.topic_id
+        tree = self._masked(to_json(answer, version))
+        for answers in ("topics", "responses"):
+            if answers in tree:
+                tree[answers].sort(key=json.dumps)
+        return Outcome(tree, [self._shape(*record, is_chance) for record in records])
+
+    def _shape(self, record: Any, version: int, is_chance: bool) -> Any:
+        if is_chance and hasattr(record, "replicas"):
+            assert record.leader == record.isr[0]
+            assert record.isr == [broker for broker in record.replicas if broker not in self.fenced]
+            assert len({*record.replicas}) == len(record.replicas)
+            return ["partition", record.partition_id, len(record.replicas), version]
+        return [type(record).__name__, version, self._masked(to_json(record, version))]
+
+    def _masked(self, tree: Any) -> Any:
+        text = json.dumps(tree)
+        for name, topic_id in self.topic_ids.items():
+            text = text.replace(_uuid_text(topic_id), f"id of {name}")
+        return json.loads(text)
+
+
+def _uuid_text(topic_id: bytes) -> str:
+    return str(to_json(DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=topic_id)]), 6)["topics"][0]["topicId"])
+
+
+def _on_kafka(directory: Path, level: str | None, run: Callable[[Side], T]) -> T:
+    cluster_id = random_uuid()
+    properties = {"broker.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
+    controller = KafkaController(directory, cluster_id, release_version=level, properties=properties)
+    controller.format()
+    controller.start()
+    try:
+        controller.wait_until_running()
+        with closing(Side(controller.bootstrap, cluster_id)) as side:
+            return run(side)
+    finally:
+        controller.kill()
+
+
+@pytest.fixture(scope="module")
+def on_both(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Any, Any]]:
+    """`on_both(run, level=None)`: what `run(side)` gives on Kafka's controller and on ours, both new.
+
+    `level` is a metadata.version by Kafka's name, None the newest.
+    """
+
+    def both(run: Callable[[Side], T], level: str | None = None) -> tuple[T, T]:
+        theirs = _on_kafka(tmp_path_factory.mktemp("kafka"), level, run)
+        options: dict[str, Any] = {"session_timeout_ms": SESSION_TIMEOUT_MS}
+        if level is not None:
+            options["metadata_version"] = metadata_version_level(level)
+        with (
+            Controller.sync(**options) as controller,
+            closing(Side(controller.bootstrap, controller.cluster_id)) as side,
+        ):
+            return theirs, run(side)
+
+    return both

@@ -1,0 +1,162 @@
+"""The same requests about topics to Kafka's controller and to ours: the same answers and records."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from mockraft.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+
+pytestmark = pytest.mark.real_kafka
+
+UNHEARD_OF_ID = bytes(range(16))
+
+
+class Case(NamedTuple):
+    """One request; `is_chance` when of the placement only the shape can be compared."""
+
+    name: str
+    request: Callable[[Any], Any]
+    version: int
+    is_chance: bool = False
+
+
+def create(
+    name: str, *topics: CreatableTopic, version: int = 7, validate_only: bool = False, chance: bool = True
+) -> Case:
+    request = CreateTopicsRequest(topics=list(topics), timeout_ms=10_000, validate_only=validate_only)
+    return Case(f"create {name}", lambda _: request, version, chance)
+
+
+def new(name: str, partitions: int = -1, factor: int = -1, manual: Any = (), **configs: str | None) -> CreatableTopic:
+    """A topic; config names are written with `_` for `.`, `manual` is (index, broker ids) pairs."""
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=factor,
+        assignments=[CreatableReplicaAssignment(partition_index=i, broker_ids=ids) for i, ids in manual],
+        configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
+    )
+
+
+def delete(name: str, names: Any = (), ids: Any = (), version: int = 6) -> Case:
+    """Topic names, and ids given as the names of the topics that have them or as they are."""
+
+    def request(side: Any) -> DeleteTopicsRequest:
+        if version < 6:
+            return DeleteTopicsRequest(topic_names=list(names), timeout_ms=10_000)
+        by_name = [DeleteTopicState(name=each) for each in names]
+        by_id = [DeleteTopicState(name=None, topic_id=side.topic_ids.get(each, each)) for each in ids]
+        return DeleteTopicsRequest(topics=by_name + by_id, timeout_ms=10_000)
+
+    return Case(f"delete {name}", request, version)
+
+
+CASES = [
+    create("nothing"),
+    create("defaults", new("defaults")),
+    create("two partitions, two replicas", new("two", 2, 2)),
+    create("as many replicas as usable brokers", new("wide", 7, 4)),
+    create("more replicas than usable brokers", new("wider", 1, 5)),
+    create("replication factor 0", new("rf0", 1, 0)),
+    create("replication factor -2", new("rf-2", 1, -2)),
+    create("partitions 0", new("p0", 0, 1)),
+    create("partitions -2", new("p-2", -2, 1)),
+    create("too many partitions", new("big", 10_000, 1), new("one-more")),
+    create("a batch that is too large", new("whole-batch", 10_000, 1)),
+    create("a batch that is too large, only validated", new("whole-batch", 10_000, 1), validate_only=True),
+    create("exists", new("defaults", 1, 1)),
+    create("empty name", new("")),
+    create("dot", new(".")),
+    create("dots", new("..")),
+    create("slash", new("a/b")),
+    create("name of 249", new("n" * 249, 1, 1)),
+    create("name of 250", new("n" * 250, 1, 1)),
+    create("a name with a dot", new("col.lision", 1, 1)),
+    create("collides", new("col_lision", 1, 1)),
+    create("colliding in one request", new("in.one"), new("in_one")),
+    create("repeated names and others", new("rep"), new("rep"), new("rep"), new("not-rep", 1, 1)),
+    create("cluster metadata", new("__cluster_metadata"), new("beside-it", 1, 1)),
+    create("cluster metadata twice", new("__cluster_metadata"), new("__cluster_metadata")),
+    create("null configs", new("nulls", 1, 1, retention_ms=None, x=None, segment_ms="1")),
+    create("unknown configs", new("unknown", 1, 1, no_such="1", retention_mss="2", aaa="1", bbb="2", ccc="3")),
+    create("not a number", new("nan", 1, 1, retention_ms="soon")),
+    create("not an int", new("nai", 1, 1, segment_bytes="2147483648")),
+    create("with a plus and blanks", new("plus", 1, 1, segment_bytes=" +2097152 ", preallocate=" TRUE ")),
+    create("below the least", new("low", 1, 1, segment_bytes="14")),
+    create("above the most", new("high", 1, 1, compression_zstd_level="23")),
+    create("ratio", new("ratio", 1, 1, min_cleanable_dirty_ratio="1.5")),
+    create("tiny ratio", new("tiny", 1, 1, min_cleanable_dirty_ratio="-1e-5")),
+    create("huge ratio", new("huge", 1, 1, min_cleanable_dirty_ratio="12345678.25")),
+    create("ratio of nothing", new("noratio", 1, 1, min_cleanable_dirty_ratio="half")),
+    create("neither true nor false", new("bool", 1, 1, preallocate="yes")),
+    create("cleanup policy", new("policy", 1, 1, cleanup_policy="compact, delete,compact")),
+    create("no cleanup policy", new("nopolicy", 1, 1, cleanup_policy="")),
+    create("unknown cleanup policy", new("badpolicy", 1, 1, cleanup_policy="compact,shred")),
+    create("hole in cleanup policy", new("hole", 1, 1, cleanup_policy="compact,,delete")),
+    create("compression", new("compression", 1, 1, compression_type="zip")),
+    create("gzip level", new("gzip", 1, 1, compression_gzip_level="0")),
+    create("lag", new("lag", 1, 1, min_compaction_lag_ms="5", max_compaction_lag_ms="4")),
+    create("remote storage", new("remote", 1, 1, remote_storage_enable="true")),
+    create("throttled", new("throttled", 1, 1, leader_replication_throttled_replicas="0:1, 1:2,x")),
+    create("throttled everywhere", new("all-throttled", 1, 1, leader_replication_throttled_replicas="*")),
+    create("internal key", new("internal", 1, 1, internal_segment_bytes="100")),
+    create("many configs", new("many", 1, 1, min_insync_replicas="2", retention_ms="-1", segment_ms="9", flush_ms="7")),
+    create("assigned", new("assigned", manual=[(1, [2, 1]), (0, [1, 2])]), chance=False),
+    create("assigned with a fenced one first", new("fenced-first", manual=[(0, [4, 1, 3])]), chance=False),
+    create("assigned to a cordoned one", new("cordoned", manual=[(0, [5])]), chance=False),
+    create("assigned, with counts", new("counts", 1, -1, manual=[(0, [1])]), new("factors", -1, 1, manual=[(0, [1])])),
+    create("assigned twice", new("twice", manual=[(0, [1]), (0, [2])])),
+    create("assigned to nobody", new("nobody", manual=[(0, [])])),
+    create("assigned to a stranger", new("stranger", manual=[(0, [1, 99])])),
+    create("assigned to one broker twice", new("same", manual=[(0, [2, 1, 2])])),
+    create("assigned unevenly", new("uneven", manual=[(0, [1, 2]), (1, [1])])),
+    create("assigned to fenced ones", new("fenced", manual=[(0, [4])])),
+    create("assigned with a gap", new("gap", manual=[(0, [1]), (2, [1])])),
+    create("only validated", new("validated", 1, 1, retention_ms="5"), new("bad", 0, 1), validate_only=True),
+    create("version 2", new("v2", 1, 1), new("v2-bad", 1, 0), version=2),
+    create("version 4", new("v4"), version=4),
+    create("version 5", new("v5", 1, 1), version=5),
+    delete("nothing"),
+    delete("by name", ["v2"]),
+    delete("by name, version 5", ["v4", "no-such"], version=5),
+    delete("by name, version 1", ["v5", "v5", "no-such"], version=1),
+    delete("by id", (), ["two"]),
+    delete("by unknown id", (), [UNHEARD_OF_ID]),
+    delete("repeated", ["plus", "plus", "plus"], ["policy", "policy", UNHEARD_OF_ID, UNHEARD_OF_ID]),
+    delete("by name and id", ["policy", "plus"], ["policy"]),
+    delete("by name and repeated id", ["policy"], ["policy", "policy"]),
+    delete("by neither", (), [bytes(16)]),
+    Case(
+        "delete by both in one",
+        lambda side: DeleteTopicsRequest(topics=[DeleteTopicState(name="plus", topic_id=side.topic_ids["plus"])]),
+        6,
+    ),
+]
+
+
+def run(side: Any) -> dict[str, Any]:
+    side.add_broker(1, "a", 1)
+    side.add_broker(2, "b", 2)
+    side.add_broker(3, "a", 1)
+    side.add_broker(4, "b", 1, fenced=True)
+    side.add_broker(5, "b", 1, cordoned=True)
+    side.new_records()
+    return {each.name: side.outcome(each.request(side), each.version, is_chance=each.is_chance) for each in CASES}
+
+
+@pytest.fixture(scope="module")
+def outcomes(on_both: Any) -> Any:
+    return on_both(run)
+
+
+@pytest.mark.parametrize("name", [each.name for each in CASES])
+def test_answers_and_writes_what_kafka_does(outcomes: Any, name: str) -> None:
+    theirs, ours = outcomes
+    assert ours[name].answer == theirs[name].answer
+    assert ours[name].records == theirs[name].records
