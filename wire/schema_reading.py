@@ -89,7 +89,9 @@ def _body(name: str, version: int) -> Any:
 def _struct(spec: StructSpec, version: int, flexible: bool) -> "_Fields":
     in_line = [(f.json_name, _field(f, version, in_tag=False)) for f in spec.untagged(version)]
     tagged = {tag: (f.json_name, _field(f, version, in_tag=True)) for tag, f in spec.tagged(version).items()}
-    return _Fields(in_line, _Tags(tagged) if flexible else None)
+    # As Kafka's own readers do: a tag that only another version of the schema knows is an error, not unknown.
+    elsewhere = {f.tag for f in spec.fields if f.tag >= 0} - set(tagged)
+    return _Fields(in_line, _Tags(tagged, elsewhere) if flexible else None)
 
 
 def _field(spec: FieldSpec, version: int, in_tag: bool) -> c.Construct:
@@ -292,11 +294,12 @@ class _Fields(c.Construct):  # type: ignore[misc]
 
 
 class _Tags(c.Construct):  # type: ignore[misc]
-    """The tag section: a count, then (tag, size, content) in ascending order."""
+    """The tag section: a count, then (tag, size, content); written in ascending order, read, as Kafka does, in any."""
 
-    def __init__(self, known: dict[int, tuple[str, Any]]) -> None:
+    def __init__(self, known: dict[int, tuple[str, Any]], elsewhere: set[int]) -> None:
         super().__init__()
         self.known = known
+        self.elsewhere = elsewhere
 
     def _parse(self, stream: Any, context: Any, prefix: str) -> dict[str, Any]:
         start = _tell(stream)
@@ -304,17 +307,15 @@ class _Tags(c.Construct):  # type: ignore[misc]
         count = take(UnsignedVarint, stream, context, path, start)
         context.spans.append(Span(start, _tell(stream) - start, path, "tag count", count, None))
         tree: dict[str, Any] = {}
-        last = -1
         for _ in range(count):
             start = _tell(stream)
             tag = take(UnsignedVarint, stream, context, path, start)
             size = take(UnsignedVarint, stream, context, path, start)
             content = _tell(stream)
-            if tag <= last:
-                raise BrokenBytesError(start, path, f"tag {tag} after tag {last}; tags must ascend")
+            if tag in self.elsewhere:
+                raise BrokenBytesError(start, path, f"tag {tag} is not valid in this version")
             if size > context.end - content:
                 raise BrokenBytesError(start, path, f"tag {tag} says {size} bytes; {context.end - content} are left")
-            last = tag
             context.spans.append(Span(start, content - start, path, "tag, size", (tag, size), None))
             self._parse_content(stream, context, prefix, tag, size, tree)
         return tree

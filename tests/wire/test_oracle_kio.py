@@ -25,7 +25,7 @@ METADATA_RECORDS = {name for name in names() if schema(name).kind == "metadata"}
 def kio_class(name: str, version: int) -> Any:
     """kio's class; its index goes by the API's name for requests and responses."""
     kind = schema(name).kind
-    api = name.removesuffix("Request") if kind == "request" else name.removesuffix("Response") if kind == "response" else name
+    api = name.removesuffix({"request": "Request", "response": "Response"}.get(kind, ""))
     key = "".join(f"_{c.lower()}" if c.isupper() else c for c in api).removeprefix("_")
     for entity_type, place in schema_name_map[key][version].items():
         if entity_type.name == kind:

@@ -1,0 +1,144 @@
+"""Whatever the bytes: a message or a WireError, nothing else, in bounded time and memory."""
+
+import time
+import tracemalloc
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+from mockraft.wire import schema_reading
+from mockraft.wire.errors import WireError
+from mockraft.wire.json_form import from_json
+
+MUTANTS = 100_000
+MESSAGE_SECONDS_MAX = 1.0
+# What a refused body may cost beyond a fixed amount, for each of its bytes: objects are larger than their bytes.
+MEMORY_FACTOR = 200
+BOMBS = (
+    b"\x7f\xff\xff\xff",  # the largest int32
+    b"\x00\xff\xff\xff",  # 16 million
+    b"\x7f\xff",  # the largest int16
+    b"\xff\xff\xff\xff\x07",  # varints: 2^31 - 1,
+    b"\xff\xff\xff\xff\x0f",  # 2^32 - 1,
+    b"\xff\xff\xff\x07",  # 16 million,
+    b"\x80\x80\x80\x80\x80\x01",  # six bytes of one,
+    b"\x80\x00",  # and a zero in two bytes
+    b"\xff\xff\xff\xff",
+    b"\x80\x00\x00\x00",
+)
+
+
+def mutant(data: bytes, chance: Random) -> bytes:
+    """`data` with one thing wrong: a bit, a byte, bytes taken out or put in, a length bomb, or its end cut off."""
+    at = chance.randrange(len(data) + 1)
+    match chance.randrange(7):
+        case 0 if at < len(data):
+            return data[:at] + bytes((data[at] ^ 1 << chance.randrange(8),)) + data[at + 1 :]
+        case 1:
+            return data[:at] + bytes((chance.choice((0, 1, 0x7F, 0x80, 0xFF)),)) + data[at + 1 :]
+        case 2:
+            return data[:at] + data[at + chance.randrange(1, 9) :]
+        case 3:
+            return data[:at] + chance.randbytes(chance.randrange(1, 5)) + data[at:]
+        case 4:
+            bomb = chance.choice(BOMBS)
+            return data[:at] + bomb + data[at + len(bomb) :]
+        case 5:
+            return data[:at] + chance.choice(BOMBS) + data[at + 1 :]
+    return data[:at]
+
+
+def test_a_hundred_thousand_mutated_bodies_are_messages_or_wire_errors(sample_bytes: Any, class_of: Any) -> None:
+    chance = Random(20)
+    messages = 0
+    slowest = 0.0
+    for (name, version), data in sample_bytes.items():
+        cls = class_of(name)
+        for _ in range(MUTANTS // len(sample_bytes) + 1):
+            body = mutant(data, chance)
+            started = time.perf_counter()
+            try:
+                message = cls.read(body, version)
+            except WireError:
+                continue
+            finally:
+                slowest = max(slowest, time.perf_counter() - started)
+            again = message.write(version)
+            # Equal by bytes, not by value: a NaN is not equal to itself.
+            assert cls.read(again, version).write(version) == again, (name, version, body.hex())
+            messages += 1
+    assert messages > MUTANTS // 10
+    assert slowest < MESSAGE_SECONDS_MAX
+
+
+def is_accepted(read: Callable[[], Any]) -> bool:
+    try:
+        read()
+    except WireError:
+        return False
+    return True
+
+
+def test_the_construct_reading_accepts_and_refuses_the_same_bodies(sample_bytes: Any, class_of: Any) -> None:
+    chance = Random(21)
+    for (name, version), data in sample_bytes.items():
+        for _ in range(20):
+            body = mutant(data, chance)
+            ours = is_accepted(partial(class_of(name).read, body, version))
+            assert ours == is_accepted(partial(schema_reading.read, name, version, body)), (name, version, body.hex())
+
+
+def test_every_truncation_is_refused(pairs: Any, class_of: Any, make_body: Any) -> None:
+    chance = Random(22)
+    for name, version in pairs:
+        cls = class_of(name)
+        data = from_json(cls, make_body(name, version, chance, "plain"), version).write(version)
+        for end in range(len(data)):
+            with pytest.raises(WireError):
+                cls.read(data[:end], version)
+
+
+def test_a_byte_too_many_is_refused(sample_bytes: Any, class_of: Any) -> None:
+    for (name, version), data in sample_bytes.items():
+        with pytest.raises(WireError):
+            class_of(name).read(data + b"\x00", version)
+
+
+def test_length_bombs_cost_no_more_memory_than_their_bytes_justify(sample_bytes: Any, class_of: Any) -> None:
+    bodies = [
+        (name, version, data[:at] + bomb + data[at + len(bomb) :])
+        for (name, version), data in sample_bytes.items()
+        if version == class_of(name).max_version
+        for at in range(0, min(len(data), 120), 5)
+        for bomb in BOMBS[:6]
+    ]
+    tracemalloc.start()
+    try:
+        for name, version, body in bodies:
+            cls = class_of(name)
+            tracemalloc.reset_peak()
+            before, _ = tracemalloc.get_traced_memory()
+            is_accepted(partial(cls.read, body, version))
+            _, peak = tracemalloc.get_traced_memory()
+            assert peak - before < 200_000 + MEMORY_FACTOR * len(body), (name, version, body.hex())
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("version", [4, 18])
+def test_a_fetch_that_promises_two_billion_topics_is_refused_at_once(class_of: Any, version: int) -> None:
+    cls = class_of("FetchResponse")
+    bomb = b"\x7f\xff\xff\xff" if version < 12 else b"\xff\xff\xff\xff\x07"
+    before_array = bytes(4) if version < 7 else bytes(10)
+    with pytest.raises(WireError, match="elements"):
+        cls.read(before_array + bomb + bytes(50), version)
+
+
+@pytest.mark.parametrize("version", [-1, 3, 32767])
+def test_an_unknown_version_is_a_wire_error(class_of: Any, version: int) -> None:
+    cls = class_of("BrokerHeartbeatRequest")
+    for attempt in (lambda: cls.read(bytes(40), version), lambda: cls().write(version)):
+        with pytest.raises(WireError, match="versions 0 to 2"):
+            attempt()

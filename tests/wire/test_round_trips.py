@@ -1,0 +1,77 @@
+"""Round trips of random messages, found and shrunk by Hypothesis: bytes, JSON and the construct reading agree."""
+
+import copy
+import json
+import pickle
+from random import Random
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mockraft.wire import schema_reading
+from mockraft.wire.errors import WireError
+from mockraft.wire.json_form import from_json, to_json
+
+MANNERS = ("empty", "extreme", "plain", "mixed")
+RELAXED = settings(
+    deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+@RELAXED
+@given(data=st.data())
+def test_a_message_survives_bytes_json_and_construct(data: Any, pairs: Any, class_of: Any, make_body: Any) -> None:
+    name, version = data.draw(st.sampled_from(pairs), "message")
+    chance = data.draw(st.randoms(use_true_random=False), "body")
+    cls = class_of(name)
+    tree = make_body(name, version, chance, data.draw(st.sampled_from(MANNERS), "manner"))
+
+    message = from_json(cls, tree, version)
+    written = message.write(version)
+    assert cls.read(written, version) == message
+    assert from_json(cls, json.loads(json.dumps(to_json(message, version))), version) == message
+    assert schema_reading.write(name, version, schema_reading.read(name, version, written)) == written
+
+
+@RELAXED
+@given(data=st.data(), body=st.binary(max_size=200))
+def test_any_bytes_are_a_message_or_a_wire_error(data: Any, body: bytes, pairs: Any, class_of: Any) -> None:
+    name, version = data.draw(st.sampled_from(pairs), "message")
+    try:
+        message = class_of(name).read(body, version)
+    except WireError:
+        return
+    again = message.write(version)
+    assert class_of(name).read(again, version).write(version) == again
+
+
+def test_every_message_survives_in_every_version(pairs: Any, class_of: Any, make_body: Any) -> None:
+    chance = Random(5)
+    for name, version in pairs:
+        for manner in MANNERS:
+            message = from_json(class_of(name), make_body(name, version, chance, manner), version)
+            written = message.write(version)
+            again = class_of(name).read(written, version)
+            assert again == message
+            assert again.write(version) == written
+
+
+def test_a_default_message_can_be_written_wherever_nulls_allow(pairs: Any, class_of: Any) -> None:
+    for name, version in pairs:
+        message = class_of(name)()
+        assert class_of(name).read(message.write(version), version) == message, (name, version)
+
+
+def test_reading_in_the_middle_stops_where_the_message_ends(sample_bytes: Any, class_of: Any) -> None:
+    for (name, version), data in sample_bytes.items():
+        message, end = class_of(name).read_from(b"before" + data + b"after", version, 6)
+        assert end == 6 + len(data)
+        assert message == class_of(name).read(data, version)
+
+
+def test_messages_can_be_copied_and_pickled(sample_bytes: Any, class_of: Any) -> None:
+    for (name, version), data in sample_bytes.items():
+        if version == class_of(name).max_version:
+            message = class_of(name).read(data, version)
+            assert copy.deepcopy(message) == message
+            assert pickle.loads(pickle.dumps(message)) == message
