@@ -129,7 +129,9 @@ def import_times_ms(processes: int) -> dict[str, float]:
     for name, code in IMPORTS.items():
         program = f"import time\nt = time.perf_counter()\n{code}\nprint((time.perf_counter() - t) * 1000)"
         with tempfile.TemporaryDirectory() as cache:
-            environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": cache}
+            environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
+                "PYTHONPYCACHEPREFIX": cache
+            }
             runs = [
                 subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, env=environment)
                 for _ in range(processes + 1)
@@ -157,7 +159,10 @@ def table(timings: Timings, imports: dict[str, float]) -> str:
     lines = []
     for direction, by_message in timings.items():
         lines += [f"\n### {direction.capitalize()}: ns a message, and the peer's time over ours\n"]
-        lines += ["| message | bytes | mockraft | MB/s | kio | × | kafka-python | × |", "|---|--:|--:|--:|--:|--:|--:|--:|"]
+        lines += [
+            "| message | bytes | mockraft | MB/s | kio | × | kafka-python | × |",
+            "|---|--:|--:|--:|--:|--:|--:|--:|",
+        ]
         for name, row in by_message.items():
             cells = [name, str(sizes[name]), f"{row['mockraft']:,.0f}", f"{sizes[name] / row['mockraft'] * 1000:,.0f}"]
             for peer in peers:
@@ -178,7 +183,9 @@ def missed_gates(timings: Timings, imports: dict[str, float]) -> list[str]:
         for (direction, peer), gate in GATES.items()
         if means[direction][peer] < gate
     ]
-    return missed + [f"import of {n}: {t:.1f} ms, want {IMPORT_GATES_MS[n]}" for n, t in imports.items() if t > IMPORT_GATES_MS[n]]
+    return missed + [
+        f"import of {n}: {t:.1f} ms, want {IMPORT_GATES_MS[n]}" for n, t in imports.items() if t > IMPORT_GATES_MS[n]
+    ]
 
 
 def main() -> int:

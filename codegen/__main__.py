@@ -61,7 +61,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 and name each file that is not current")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 and name each file that is not current"
+    )
     parser.add_argument("--release", default=RELEASE, help="the Kafka release to generate from (default: %(default)s)")
     parser.add_argument(
         "--schemas",

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 from mockraft.codegen.spec import BLOCKS, FIXED, FieldSpec, MessageSpec, SpecError, StructSpec
 
-RESERVED = {"api_key", "flexible_from", "max_version", "min_version", "read", "read_from", "unknown_tagged_fields", "write"}
+RESERVED = {
+    "api_key",
+    "flexible_from",
+    "max_version",
+    "min_version",
+    "read",
+    "read_from",
+    "unknown_tagged_fields",
+    "write",
+}
 """Attributes that every message has."""
 
 RESERVED_CLASSES = {"Message", "Struct", "WireError"}

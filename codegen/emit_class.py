@@ -7,7 +7,14 @@ import textwrap
 from mockraft.codegen.lines import Lines
 from mockraft.codegen.spec import FieldSpec, MessageSpec, StructSpec
 
-_ANNOTATIONS = {"bool": "bool", "float64": "float", "uuid": "bytes", "string": "str", "bytes": "bytes", "records": "bytes"}
+_ANNOTATIONS = {
+    "bool": "bool",
+    "float64": "float",
+    "uuid": "bytes",
+    "string": "str",
+    "bytes": "bytes",
+    "records": "bytes",
+}
 
 
 def annotation(field: FieldSpec) -> str:
@@ -22,7 +29,9 @@ def emit_struct(lines: Lines, spec: MessageSpec, struct: StructSpec) -> None:
     is_message = struct is spec.body
     with lines.block(f"class {struct.name}({'Message' if is_message else 'Struct'}):"):
         _docstring(lines, spec, struct)
-        lines.add("", f"__slots__ = ({''.join(f'{field.snake!r}, ' for field in struct.fields).rstrip()})".replace("'", '"'))
+        lines.add(
+            "", f"__slots__ = ({''.join(f'{field.snake!r}, ' for field in struct.fields).rstrip()})".replace("'", '"')
+        )
         if is_message:
             _constants(lines, spec)
         lines.add("")
@@ -40,7 +49,9 @@ def _docstring(lines: Lines, spec: MessageSpec, struct: StructSpec) -> None:
     about = " ".join(struct.about.split()) or f"{struct.name} of {spec.name}."
     text = about.replace("\\", "\\\\").replace('"', "'")
     wrapped = textwrap.wrap(text, 110)
-    lines.add(f'"""{wrapped[0]}', *wrapped[1:-1], f'{wrapped[-1]}"""') if len(wrapped) > 1 else lines.add(f'"""{text}"""')
+    lines.add(f'"""{wrapped[0]}', *wrapped[1:-1], f'{wrapped[-1]}"""') if len(wrapped) > 1 else lines.add(
+        f'"""{text}"""'
+    )
 
 
 def _constants(lines: Lines, spec: MessageSpec) -> None:
@@ -61,7 +72,11 @@ def _constructor(lines: Lines, struct: StructSpec) -> None:
         lines.add("self,", "*,")
         for field in struct.fields:
             about = " ".join(field.about.split())
-            comment = f"  # {field.versions}" + (f", tag {field.tag}" if field.tag >= 0 else "") + (f": {about}" if about else "")
+            comment = (
+                f"  # {field.versions}"
+                + (f", tag {field.tag}" if field.tag >= 0 else "")
+                + (f": {about}" if about else "")
+            )
             lines.add(f"{field.snake}: {annotation(field)} = {_parameter_default(field)},{comment}")
         lines.add("unknown_tagged_fields: Sequence[tuple[int, bytes]] = (),")
     with lines.block(") -> None:"):

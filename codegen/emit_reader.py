@@ -179,7 +179,9 @@ class ReaderEmitter:
         letter = FIXED[field.element]
         self._formats.add(f"unpack_all_{letter}")
         with self._lines.block("if 1 < n < 128:"):
-            self._lines.add(f"{target} = [*unpack_all_{letter}[n - 1](d, o)]", f"o += {SIZES[letter]} * n - {SIZES[letter]}")
+            self._lines.add(
+                f"{target} = [*unpack_all_{letter}[n - 1](d, o)]", f"o += {SIZES[letter]} * n - {SIZES[letter]}"
+            )
         with self._lines.block("elif n == 1:"):
             self._lines.add(f"{target} = []")
         with self._lines.block("else:"):
@@ -234,14 +236,16 @@ class ReaderEmitter:
         names = [self._name("v") for _ in fields] + (["t"] if self._flexible else [])
         self._formats.add(f"iterate_{letters}")
         self._lines.add(f"{end} = o + {size} * n")
-        with self._lines.block(f"for {', '.join(names)}{',' if len(names) == 1 else ''} in iterate_{letters}(d[o:{end}]):"):
+        with self._lines.block(
+            f"for {', '.join(names)}{',' if len(names) == 1 else ''} in iterate_{letters}(d[o:{end}]):"
+        ):
             if self._flexible:
                 with self._lines.block("if t:"):
                     self._lines.add(f"o += {size} * len({values})")
                     self._loop(values, struct, f"n - len({values})")
                     self._lines.add("break")
             self._create(var, struct)
-            for field in struct.absent_at(self._version):
+            for field in (*struct.absent_at(self._version), *struct.tagged_at(self._version)):
                 self._default(f"{var}.{field.snake}", field)
             for field, name in zip(fields, names, strict=False):
                 self._lines.add(f"{var}.{field.snake} = {name}")
@@ -268,11 +272,14 @@ class ReaderEmitter:
 
     def _known_tags(self, var: str, known: list[FieldSpec], misplaced: list[FieldSpec]) -> None:
         unknown, tag, end = self._name("u"), self._name("t"), self._name("p")
-        self._lines.add(f"{unknown} = []")
+        self._lines.add(f"{unknown} = None")
         with self._lines.block("if t > 127:"):
             self._lines.add(f"t, o = {self._use('tag_count')}(d, o, t)")
         with self._lines.block("for _ in range(t):"):
-            self._lines.add(f"{tag}, n, o = {self._use('tag_header')}(d, o)", f"{end} = o + n")
+            self._lines.add(f"{tag} = d[o]", "n = d[o + 1]", "o += 2")
+            with self._lines.block(f"if {tag} > 127 or n > 127:"):
+                self._lines.add(f"{tag}, n, o = {self._use('tag_header')}(d, o - 2)")
+            self._lines.add(f"{end} = o + n")
             word = "if"
             for field in known:
                 with self._lines.block(f"{word} {tag} == {field.tag}:"):
@@ -286,6 +293,6 @@ class ReaderEmitter:
                     self._lines.add(f'raise {self._use("misplaced_tag")}("{field.name}", o)')
                 word = "elif"
             with self._lines.block("else:"):
+                with self._lines.block(f"if {unknown} is None:"):
+                    self._lines.add(f"{var}.unknown_tagged_fields = {unknown} = []")
                 self._lines.add(f"{unknown}.append(({tag}, d[o:{end}]))", f"o = {end}")
-        with self._lines.block(f"if {unknown}:"):
-            self._lines.add(f"{var}.unknown_tagged_fields = {unknown}")

@@ -9,7 +9,7 @@ from mockraft.codegen.names import snake
 from mockraft.codegen.spec import MessageSpec
 from mockraft.codegen.versions import HIGHEST
 
-_IMPORTS = '''
+_IMPORTS = """
 from __future__ import annotations
 
 import sys
@@ -19,7 +19,7 @@ from mockraft.wire.errors import WireError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mockraft.wire.message import Message
-'''
+"""
 
 _BY_NAME = '''
 
@@ -131,7 +131,9 @@ def emit_room(room: Room, specs: list[MessageSpec]) -> str:
         parts.append(_keyed("REQUESTS", specs, "request"))
         parts.append(_keyed("RESPONSES", specs, "response"))
         for kind in ("request", "response"):
-            parts.append(_table(f"_FLEXIBLE_{kind.upper()}S", {s.api_key: _flexible_from(s) for s in specs if s.kind == kind}))
+            parts.append(
+                _table(f"_FLEXIBLE_{kind.upper()}S", {s.api_key: _flexible_from(s) for s in specs if s.kind == kind})
+            )
     return "".join(parts) + _BY_NAME.replace("{what}", room.what) + room.lookups
 
 

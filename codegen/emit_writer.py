@@ -202,23 +202,27 @@ class WriterEmitter:
             self._flush()
 
     def _flattens(self, struct: StructSpec) -> bool:
-        """Whether many structs can be packed at one go: fixed fields, nothing to check in each."""
+        """Whether many structs can be packed at one go: one fixed field, nothing to check in each.
+
+        With more fields, gathering the values costs what the one call saves.
+        """
         version = self._version
-        checked = any(not f.ignorable for f in struct.absent_at(version)) or any(f.type == "uuid" for f in struct.fields)
-        return self._spec.fixed_at(struct, version) and not checked
+        checked = any(not f.ignorable for f in struct.absent_at(version)) or any(
+            f.type == "uuid" for f in struct.fields
+        )
+        single = self._spec.fixed_at(struct, version) and len(struct.plain_at(version)) == 1
+        return single and not checked and not struct.tagged_at(version)
 
     def _flat(self, values: str, struct: StructSpec) -> None:
-        """Pack an array of more than eight structs without tagged fields as one long struct."""
-        fields = struct.plain_at(self._version)
-        letters = "".join(FIXED[field.type] for field in fields) + ("x" if self._flexible else "")
+        """Pack an array of structs, when none has tagged fields, as one long struct."""
+        field = struct.plain_at(self._version)[0]
+        letters = FIXED[field.type] + ("x" if self._flexible else "")
         flat = self._name("f")
-        one = ", ".join(f"e.{field.snake}" for field in fields)
-        source = f"[v for e in {values} for v in ({one})]" if len(fields) > 1 else f"[{one} for e in {values}]"
-        plain = f" and not any([e.unknown_tagged_fields for e in {values}])" if self._flexible else ""
+        plain = " if not e.unknown_tagged_fields" if self._flexible else ""
         self._formats.add(f"pack_each_{letters}")
-        with self._lines.block(f"if len({values}) > 8{plain}:"):
-            self._lines.add(f"{flat} = {source}")
-            self._append(f"pack_each_{letters}[len({values})](*{flat})")
+        self._lines.add(f"{flat} = [e.{field.snake} for e in {values}{plain}]")
+        with self._lines.block(f"if len({flat}) == len({values}):"):
+            self._append(f"pack_each_{letters}[len({flat})](*{flat})")
 
     def _tags(self, var: str, struct: StructSpec) -> None:
         """The tag section: nothing but a zero byte in most messages, so that is tried first."""

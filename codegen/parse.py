@@ -17,7 +17,17 @@ _RANGES = {"bool": (0, 1), "int8": (-(1 << 7), 1 << 7), "int16": (-(1 << 15), 1 
     "int64": (-(1 << 63), 1 << 63),
 }
 
-_FIELD_KEYS = {"name", "type", "versions", "about", "default", "fields", "entityType", "nullableVersions", "ignorable"} | {
+_FIELD_KEYS = {
+    "name",
+    "type",
+    "versions",
+    "about",
+    "default",
+    "fields",
+    "entityType",
+    "nullableVersions",
+    "ignorable",
+} | {
     "mapKey",
     "tag",
     "taggedVersions",

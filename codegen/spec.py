@@ -120,9 +120,9 @@ class MessageSpec:
         return self.flexible_at(version) and (spec.flexible_versions.has(version) or spec.tagged_at(version))
 
     def fixed_at(self, struct: StructSpec, version: int) -> bool:
-        """Whether all structs of a kind have the same size in a version, but for unknown tagged fields."""
+        """Whether all structs of a kind have the same size in a version, but for tagged fields."""
         fields = struct.plain_at(version)
-        return bool(fields) and all(f.type in FIXED for f in fields) and not any(f.tag >= 0 for f in struct.fields)
+        return bool(fields) and all(f.type in FIXED for f in fields)
 
     def smallest_size(self, struct: StructSpec, version: int) -> int:
         """The fewest bytes that a struct can have in a version."""

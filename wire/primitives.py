@@ -117,9 +117,9 @@ def pack_each(letters: str) -> dict[int, Pack]:
     return found
 
 
-def null_field(field: str) -> WireError:
+def null_field(field: str, offset: int | None = None) -> WireError:
     """The refusal of a null where the version has none."""
-    return WireError("null in a field that cannot be null", field=field)
+    return WireError("null in a field that cannot be null", field=field, offset=offset)
 
 
 # Reading. `d` is the data, `o` the offset after the first byte of the length, `n` that byte.
@@ -146,43 +146,52 @@ def long_uvarint(d: bytes, o: int, n: int) -> tuple[int, int]:
     raise WireError("a varint of more than 32 bits", offset=start)
 
 
-def compact_length(d: bytes, o: int, n: int, field: str) -> tuple[int, int]:
+def compact_length(d: bytes, o: int, n: int) -> tuple[int, int]:
     """The length behind the compact form whose first byte is `n`, -1 for null."""
     if n < 128:
         return n - 1, o
+    second = d[o]
+    if second < 128:
+        return (n & 0x7F | second << 7) - 1, o + 1
     n, o = long_uvarint(d, o, n)
     return n - 1, o
 
 
 def compact_string(d: bytes, o: int, n: int, field: str) -> tuple[str, int]:
     """A compact string that is null (refused) or has a long length."""
-    text, o = nullable_compact_string(d, o, n, field)
-    if text is None:
-        raise WireError("null in a field that cannot be null", field=field, offset=o)
-    return text, o
+    n, o = compact_length(d, o, n)
+    if not 0 <= n <= STRING_BYTES_MAX:
+        raise _no_string(n, field, o)
+    return d[o : o + n].decode(), o + n
 
 
 def nullable_compact_string(d: bytes, o: int, n: int, field: str) -> tuple[str | None, int]:
     """A compact string that is null or has a long length."""
-    n, o = compact_length(d, o, n, field)
+    n, o = compact_length(d, o, n)
     if n < 0:
         return None, o
     if n > STRING_BYTES_MAX:
-        raise WireError(f"a string of {n} bytes; the longest has {STRING_BYTES_MAX}", field=field, offset=o)
+        raise _no_string(n, field, o)
     return d[o : o + n].decode(), o + n
+
+
+def _no_string(n: int, field: str, o: int) -> WireError:
+    if n < 0:
+        return null_field(field, o)
+    return WireError(f"a string of {n} bytes; the longest has {STRING_BYTES_MAX}", field=field, offset=o)
 
 
 def compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes, int]:
     """Compact bytes that are null (refused) or have a long length."""
-    block, o = nullable_compact_bytes(d, o, n, field)
-    if block is None:
-        raise WireError("null in a field that cannot be null", field=field, offset=o)
-    return block, o
+    n, o = compact_length(d, o, n)
+    if n < 0:
+        raise null_field(field, o)
+    return d[o : o + n], o + n
 
 
 def nullable_compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes | None, int]:
     """Compact bytes that are null or have a long length."""
-    n, o = compact_length(d, o, n, field)
+    n, o = compact_length(d, o, n)
     if n < 0:
         return None, o
     return d[o : o + n], o + n
@@ -190,15 +199,16 @@ def nullable_compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes 
 
 def compact_count(d: bytes, o: int, n: int, size: int, field: str) -> tuple[int, int]:
     """The number of elements, each at least `size` bytes, of a compact array that is null (refused) or long."""
-    n, o = nullable_compact_count(d, o, n, size, field)
+    n, o = compact_length(d, o, n)
     if n < 0:
-        raise WireError("null in a field that cannot be null", field=field, offset=o)
+        raise null_field(field, o)
+    check_count(d, o, n, size, field)
     return n, o
 
 
 def nullable_compact_count(d: bytes, o: int, n: int, size: int, field: str) -> tuple[int, int]:
     """The number of elements, each at least `size` bytes, of a compact array, -1 for null."""
-    n, o = compact_length(d, o, n, field)
+    n, o = compact_length(d, o, n)
     check_count(d, o, n, size, field)
     return n, o
 

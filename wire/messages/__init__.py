@@ -12,49 +12,103 @@ if TYPE_CHECKING:
     from mockraft.wire.message import Message
     from mockraft.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest as AddOffsetsToTxnRequest
     from mockraft.wire.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse as AddOffsetsToTxnResponse
-    from mockraft.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest as AddPartitionsToTxnRequest
-    from mockraft.wire.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse as AddPartitionsToTxnResponse
+    from mockraft.wire.messages.add_partitions_to_txn_request import (
+        AddPartitionsToTxnRequest as AddPartitionsToTxnRequest,
+    )
+    from mockraft.wire.messages.add_partitions_to_txn_response import (
+        AddPartitionsToTxnResponse as AddPartitionsToTxnResponse,
+    )
     from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest as AddRaftVoterRequest
     from mockraft.wire.messages.add_raft_voter_response import AddRaftVoterResponse as AddRaftVoterResponse
-    from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest as AllocateProducerIdsRequest
-    from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse as AllocateProducerIdsResponse
+    from mockraft.wire.messages.allocate_producer_ids_request import (
+        AllocateProducerIdsRequest as AllocateProducerIdsRequest,
+    )
+    from mockraft.wire.messages.allocate_producer_ids_response import (
+        AllocateProducerIdsResponse as AllocateProducerIdsResponse,
+    )
     from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest as AlterClientQuotasRequest
-    from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse as AlterClientQuotasResponse
+    from mockraft.wire.messages.alter_client_quotas_response import (
+        AlterClientQuotasResponse as AlterClientQuotasResponse,
+    )
     from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest as AlterConfigsRequest
     from mockraft.wire.messages.alter_configs_response import AlterConfigsResponse as AlterConfigsResponse
-    from mockraft.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest as AlterPartitionReassignmentsRequest
-    from mockraft.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse as AlterPartitionReassignmentsResponse
+    from mockraft.wire.messages.alter_partition_reassignments_request import (
+        AlterPartitionReassignmentsRequest as AlterPartitionReassignmentsRequest,
+    )
+    from mockraft.wire.messages.alter_partition_reassignments_response import (
+        AlterPartitionReassignmentsResponse as AlterPartitionReassignmentsResponse,
+    )
     from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest as AlterPartitionRequest
     from mockraft.wire.messages.alter_partition_response import AlterPartitionResponse as AlterPartitionResponse
-    from mockraft.wire.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest as AlterReplicaLogDirsRequest
-    from mockraft.wire.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse as AlterReplicaLogDirsResponse
-    from mockraft.wire.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest as AlterShareGroupOffsetsRequest
-    from mockraft.wire.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse as AlterShareGroupOffsetsResponse
-    from mockraft.wire.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest as AlterUserScramCredentialsRequest
-    from mockraft.wire.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse as AlterUserScramCredentialsResponse
+    from mockraft.wire.messages.alter_replica_log_dirs_request import (
+        AlterReplicaLogDirsRequest as AlterReplicaLogDirsRequest,
+    )
+    from mockraft.wire.messages.alter_replica_log_dirs_response import (
+        AlterReplicaLogDirsResponse as AlterReplicaLogDirsResponse,
+    )
+    from mockraft.wire.messages.alter_share_group_offsets_request import (
+        AlterShareGroupOffsetsRequest as AlterShareGroupOffsetsRequest,
+    )
+    from mockraft.wire.messages.alter_share_group_offsets_response import (
+        AlterShareGroupOffsetsResponse as AlterShareGroupOffsetsResponse,
+    )
+    from mockraft.wire.messages.alter_user_scram_credentials_request import (
+        AlterUserScramCredentialsRequest as AlterUserScramCredentialsRequest,
+    )
+    from mockraft.wire.messages.alter_user_scram_credentials_response import (
+        AlterUserScramCredentialsResponse as AlterUserScramCredentialsResponse,
+    )
     from mockraft.wire.messages.api_versions_request import ApiVersionsRequest as ApiVersionsRequest
     from mockraft.wire.messages.api_versions_response import ApiVersionsResponse as ApiVersionsResponse
-    from mockraft.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest as AssignReplicasToDirsRequest
-    from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse as AssignReplicasToDirsResponse
+    from mockraft.wire.messages.assign_replicas_to_dirs_request import (
+        AssignReplicasToDirsRequest as AssignReplicasToDirsRequest,
+    )
+    from mockraft.wire.messages.assign_replicas_to_dirs_response import (
+        AssignReplicasToDirsResponse as AssignReplicasToDirsResponse,
+    )
     from mockraft.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest as BeginQuorumEpochRequest
     from mockraft.wire.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse as BeginQuorumEpochResponse
     from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest as BrokerHeartbeatRequest
     from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse as BrokerHeartbeatResponse
-    from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest as BrokerRegistrationRequest
-    from mockraft.wire.messages.broker_registration_response import BrokerRegistrationResponse as BrokerRegistrationResponse
-    from mockraft.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest as ConsumerGroupDescribeRequest
-    from mockraft.wire.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse as ConsumerGroupDescribeResponse
-    from mockraft.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest as ConsumerGroupHeartbeatRequest
-    from mockraft.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse as ConsumerGroupHeartbeatResponse
-    from mockraft.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment as ConsumerProtocolAssignment
-    from mockraft.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription as ConsumerProtocolSubscription
+    from mockraft.wire.messages.broker_registration_request import (
+        BrokerRegistrationRequest as BrokerRegistrationRequest,
+    )
+    from mockraft.wire.messages.broker_registration_response import (
+        BrokerRegistrationResponse as BrokerRegistrationResponse,
+    )
+    from mockraft.wire.messages.consumer_group_describe_request import (
+        ConsumerGroupDescribeRequest as ConsumerGroupDescribeRequest,
+    )
+    from mockraft.wire.messages.consumer_group_describe_response import (
+        ConsumerGroupDescribeResponse as ConsumerGroupDescribeResponse,
+    )
+    from mockraft.wire.messages.consumer_group_heartbeat_request import (
+        ConsumerGroupHeartbeatRequest as ConsumerGroupHeartbeatRequest,
+    )
+    from mockraft.wire.messages.consumer_group_heartbeat_response import (
+        ConsumerGroupHeartbeatResponse as ConsumerGroupHeartbeatResponse,
+    )
+    from mockraft.wire.messages.consumer_protocol_assignment import (
+        ConsumerProtocolAssignment as ConsumerProtocolAssignment,
+    )
+    from mockraft.wire.messages.consumer_protocol_subscription import (
+        ConsumerProtocolSubscription as ConsumerProtocolSubscription,
+    )
     from mockraft.wire.messages.control_record_type_schema import ControlRecordTypeSchema as ControlRecordTypeSchema
-    from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest as ControllerRegistrationRequest
-    from mockraft.wire.messages.controller_registration_response import ControllerRegistrationResponse as ControllerRegistrationResponse
+    from mockraft.wire.messages.controller_registration_request import (
+        ControllerRegistrationRequest as ControllerRegistrationRequest,
+    )
+    from mockraft.wire.messages.controller_registration_response import (
+        ControllerRegistrationResponse as ControllerRegistrationResponse,
+    )
     from mockraft.wire.messages.create_acls_request import CreateAclsRequest as CreateAclsRequest
     from mockraft.wire.messages.create_acls_response import CreateAclsResponse as CreateAclsResponse
-    from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest as CreateDelegationTokenRequest
-    from mockraft.wire.messages.create_delegation_token_response import CreateDelegationTokenResponse as CreateDelegationTokenResponse
+    from mockraft.wire.messages.create_delegation_token_request import (
+        CreateDelegationTokenRequest as CreateDelegationTokenRequest,
+    )
+    from mockraft.wire.messages.create_delegation_token_response import (
+        CreateDelegationTokenResponse as CreateDelegationTokenResponse,
+    )
     from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest as CreatePartitionsRequest
     from mockraft.wire.messages.create_partitions_response import CreatePartitionsResponse as CreatePartitionsResponse
     from mockraft.wire.messages.create_topics_request import CreateTopicsRequest as CreateTopicsRequest
@@ -66,38 +120,72 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.delete_groups_response import DeleteGroupsResponse as DeleteGroupsResponse
     from mockraft.wire.messages.delete_records_request import DeleteRecordsRequest as DeleteRecordsRequest
     from mockraft.wire.messages.delete_records_response import DeleteRecordsResponse as DeleteRecordsResponse
-    from mockraft.wire.messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequest as DeleteShareGroupOffsetsRequest
-    from mockraft.wire.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse as DeleteShareGroupOffsetsResponse
-    from mockraft.wire.messages.delete_share_group_state_request import DeleteShareGroupStateRequest as DeleteShareGroupStateRequest
-    from mockraft.wire.messages.delete_share_group_state_response import DeleteShareGroupStateResponse as DeleteShareGroupStateResponse
+    from mockraft.wire.messages.delete_share_group_offsets_request import (
+        DeleteShareGroupOffsetsRequest as DeleteShareGroupOffsetsRequest,
+    )
+    from mockraft.wire.messages.delete_share_group_offsets_response import (
+        DeleteShareGroupOffsetsResponse as DeleteShareGroupOffsetsResponse,
+    )
+    from mockraft.wire.messages.delete_share_group_state_request import (
+        DeleteShareGroupStateRequest as DeleteShareGroupStateRequest,
+    )
+    from mockraft.wire.messages.delete_share_group_state_response import (
+        DeleteShareGroupStateResponse as DeleteShareGroupStateResponse,
+    )
     from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest as DeleteTopicsRequest
     from mockraft.wire.messages.delete_topics_response import DeleteTopicsResponse as DeleteTopicsResponse
     from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest as DescribeAclsRequest
     from mockraft.wire.messages.describe_acls_response import DescribeAclsResponse as DescribeAclsResponse
-    from mockraft.wire.messages.describe_client_quotas_request import DescribeClientQuotasRequest as DescribeClientQuotasRequest
-    from mockraft.wire.messages.describe_client_quotas_response import DescribeClientQuotasResponse as DescribeClientQuotasResponse
+    from mockraft.wire.messages.describe_client_quotas_request import (
+        DescribeClientQuotasRequest as DescribeClientQuotasRequest,
+    )
+    from mockraft.wire.messages.describe_client_quotas_response import (
+        DescribeClientQuotasResponse as DescribeClientQuotasResponse,
+    )
     from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest as DescribeClusterRequest
     from mockraft.wire.messages.describe_cluster_response import DescribeClusterResponse as DescribeClusterResponse
     from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest as DescribeConfigsRequest
     from mockraft.wire.messages.describe_configs_response import DescribeConfigsResponse as DescribeConfigsResponse
-    from mockraft.wire.messages.describe_delegation_token_request import DescribeDelegationTokenRequest as DescribeDelegationTokenRequest
-    from mockraft.wire.messages.describe_delegation_token_response import DescribeDelegationTokenResponse as DescribeDelegationTokenResponse
+    from mockraft.wire.messages.describe_delegation_token_request import (
+        DescribeDelegationTokenRequest as DescribeDelegationTokenRequest,
+    )
+    from mockraft.wire.messages.describe_delegation_token_response import (
+        DescribeDelegationTokenResponse as DescribeDelegationTokenResponse,
+    )
     from mockraft.wire.messages.describe_groups_request import DescribeGroupsRequest as DescribeGroupsRequest
     from mockraft.wire.messages.describe_groups_response import DescribeGroupsResponse as DescribeGroupsResponse
     from mockraft.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest as DescribeLogDirsRequest
     from mockraft.wire.messages.describe_log_dirs_response import DescribeLogDirsResponse as DescribeLogDirsResponse
     from mockraft.wire.messages.describe_producers_request import DescribeProducersRequest as DescribeProducersRequest
-    from mockraft.wire.messages.describe_producers_response import DescribeProducersResponse as DescribeProducersResponse
+    from mockraft.wire.messages.describe_producers_response import (
+        DescribeProducersResponse as DescribeProducersResponse,
+    )
     from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest as DescribeQuorumRequest
     from mockraft.wire.messages.describe_quorum_response import DescribeQuorumResponse as DescribeQuorumResponse
-    from mockraft.wire.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequest as DescribeShareGroupOffsetsRequest
-    from mockraft.wire.messages.describe_share_group_offsets_response import DescribeShareGroupOffsetsResponse as DescribeShareGroupOffsetsResponse
-    from mockraft.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest as DescribeTopicPartitionsRequest
-    from mockraft.wire.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse as DescribeTopicPartitionsResponse
-    from mockraft.wire.messages.describe_transactions_request import DescribeTransactionsRequest as DescribeTransactionsRequest
-    from mockraft.wire.messages.describe_transactions_response import DescribeTransactionsResponse as DescribeTransactionsResponse
-    from mockraft.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest as DescribeUserScramCredentialsRequest
-    from mockraft.wire.messages.describe_user_scram_credentials_response import DescribeUserScramCredentialsResponse as DescribeUserScramCredentialsResponse
+    from mockraft.wire.messages.describe_share_group_offsets_request import (
+        DescribeShareGroupOffsetsRequest as DescribeShareGroupOffsetsRequest,
+    )
+    from mockraft.wire.messages.describe_share_group_offsets_response import (
+        DescribeShareGroupOffsetsResponse as DescribeShareGroupOffsetsResponse,
+    )
+    from mockraft.wire.messages.describe_topic_partitions_request import (
+        DescribeTopicPartitionsRequest as DescribeTopicPartitionsRequest,
+    )
+    from mockraft.wire.messages.describe_topic_partitions_response import (
+        DescribeTopicPartitionsResponse as DescribeTopicPartitionsResponse,
+    )
+    from mockraft.wire.messages.describe_transactions_request import (
+        DescribeTransactionsRequest as DescribeTransactionsRequest,
+    )
+    from mockraft.wire.messages.describe_transactions_response import (
+        DescribeTransactionsResponse as DescribeTransactionsResponse,
+    )
+    from mockraft.wire.messages.describe_user_scram_credentials_request import (
+        DescribeUserScramCredentialsRequest as DescribeUserScramCredentialsRequest,
+    )
+    from mockraft.wire.messages.describe_user_scram_credentials_response import (
+        DescribeUserScramCredentialsResponse as DescribeUserScramCredentialsResponse,
+    )
     from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest as ElectLeadersRequest
     from mockraft.wire.messages.elect_leaders_response import ElectLeadersResponse as ElectLeadersResponse
     from mockraft.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest as EndQuorumEpochRequest
@@ -107,36 +195,60 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.end_txn_response import EndTxnResponse as EndTxnResponse
     from mockraft.wire.messages.envelope_request import EnvelopeRequest as EnvelopeRequest
     from mockraft.wire.messages.envelope_response import EnvelopeResponse as EnvelopeResponse
-    from mockraft.wire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest as ExpireDelegationTokenRequest
-    from mockraft.wire.messages.expire_delegation_token_response import ExpireDelegationTokenResponse as ExpireDelegationTokenResponse
+    from mockraft.wire.messages.expire_delegation_token_request import (
+        ExpireDelegationTokenRequest as ExpireDelegationTokenRequest,
+    )
+    from mockraft.wire.messages.expire_delegation_token_response import (
+        ExpireDelegationTokenResponse as ExpireDelegationTokenResponse,
+    )
     from mockraft.wire.messages.fetch_request import FetchRequest as FetchRequest
     from mockraft.wire.messages.fetch_response import FetchResponse as FetchResponse
     from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest as FetchSnapshotRequest
     from mockraft.wire.messages.fetch_snapshot_response import FetchSnapshotResponse as FetchSnapshotResponse
     from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest as FindCoordinatorRequest
     from mockraft.wire.messages.find_coordinator_response import FindCoordinatorResponse as FindCoordinatorResponse
-    from mockraft.wire.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest as GetTelemetrySubscriptionsRequest
-    from mockraft.wire.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse as GetTelemetrySubscriptionsResponse
+    from mockraft.wire.messages.get_telemetry_subscriptions_request import (
+        GetTelemetrySubscriptionsRequest as GetTelemetrySubscriptionsRequest,
+    )
+    from mockraft.wire.messages.get_telemetry_subscriptions_response import (
+        GetTelemetrySubscriptionsResponse as GetTelemetrySubscriptionsResponse,
+    )
     from mockraft.wire.messages.heartbeat_request import HeartbeatRequest as HeartbeatRequest
     from mockraft.wire.messages.heartbeat_response import HeartbeatResponse as HeartbeatResponse
-    from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest as IncrementalAlterConfigsRequest
-    from mockraft.wire.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse as IncrementalAlterConfigsResponse
+    from mockraft.wire.messages.incremental_alter_configs_request import (
+        IncrementalAlterConfigsRequest as IncrementalAlterConfigsRequest,
+    )
+    from mockraft.wire.messages.incremental_alter_configs_response import (
+        IncrementalAlterConfigsResponse as IncrementalAlterConfigsResponse,
+    )
     from mockraft.wire.messages.init_producer_id_request import InitProducerIdRequest as InitProducerIdRequest
     from mockraft.wire.messages.init_producer_id_response import InitProducerIdResponse as InitProducerIdResponse
-    from mockraft.wire.messages.initialize_share_group_state_request import InitializeShareGroupStateRequest as InitializeShareGroupStateRequest
-    from mockraft.wire.messages.initialize_share_group_state_response import InitializeShareGroupStateResponse as InitializeShareGroupStateResponse
+    from mockraft.wire.messages.initialize_share_group_state_request import (
+        InitializeShareGroupStateRequest as InitializeShareGroupStateRequest,
+    )
+    from mockraft.wire.messages.initialize_share_group_state_response import (
+        InitializeShareGroupStateResponse as InitializeShareGroupStateResponse,
+    )
     from mockraft.wire.messages.join_group_request import JoinGroupRequest as JoinGroupRequest
     from mockraft.wire.messages.join_group_response import JoinGroupResponse as JoinGroupResponse
     from mockraft.wire.messages.leave_group_request import LeaveGroupRequest as LeaveGroupRequest
     from mockraft.wire.messages.leave_group_response import LeaveGroupResponse as LeaveGroupResponse
-    from mockraft.wire.messages.list_config_resources_request import ListConfigResourcesRequest as ListConfigResourcesRequest
-    from mockraft.wire.messages.list_config_resources_response import ListConfigResourcesResponse as ListConfigResourcesResponse
+    from mockraft.wire.messages.list_config_resources_request import (
+        ListConfigResourcesRequest as ListConfigResourcesRequest,
+    )
+    from mockraft.wire.messages.list_config_resources_response import (
+        ListConfigResourcesResponse as ListConfigResourcesResponse,
+    )
     from mockraft.wire.messages.list_groups_request import ListGroupsRequest as ListGroupsRequest
     from mockraft.wire.messages.list_groups_response import ListGroupsResponse as ListGroupsResponse
     from mockraft.wire.messages.list_offsets_request import ListOffsetsRequest as ListOffsetsRequest
     from mockraft.wire.messages.list_offsets_response import ListOffsetsResponse as ListOffsetsResponse
-    from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest as ListPartitionReassignmentsRequest
-    from mockraft.wire.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse as ListPartitionReassignmentsResponse
+    from mockraft.wire.messages.list_partition_reassignments_request import (
+        ListPartitionReassignmentsRequest as ListPartitionReassignmentsRequest,
+    )
+    from mockraft.wire.messages.list_partition_reassignments_response import (
+        ListPartitionReassignmentsResponse as ListPartitionReassignmentsResponse,
+    )
     from mockraft.wire.messages.list_transactions_request import ListTransactionsRequest as ListTransactionsRequest
     from mockraft.wire.messages.list_transactions_response import ListTransactionsResponse as ListTransactionsResponse
     from mockraft.wire.messages.metadata_request import MetadataRequest as MetadataRequest
@@ -147,20 +259,36 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.offset_delete_response import OffsetDeleteResponse as OffsetDeleteResponse
     from mockraft.wire.messages.offset_fetch_request import OffsetFetchRequest as OffsetFetchRequest
     from mockraft.wire.messages.offset_fetch_response import OffsetFetchResponse as OffsetFetchResponse
-    from mockraft.wire.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest as OffsetForLeaderEpochRequest
-    from mockraft.wire.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse as OffsetForLeaderEpochResponse
+    from mockraft.wire.messages.offset_for_leader_epoch_request import (
+        OffsetForLeaderEpochRequest as OffsetForLeaderEpochRequest,
+    )
+    from mockraft.wire.messages.offset_for_leader_epoch_response import (
+        OffsetForLeaderEpochResponse as OffsetForLeaderEpochResponse,
+    )
     from mockraft.wire.messages.produce_request import ProduceRequest as ProduceRequest
     from mockraft.wire.messages.produce_response import ProduceResponse as ProduceResponse
     from mockraft.wire.messages.push_telemetry_request import PushTelemetryRequest as PushTelemetryRequest
     from mockraft.wire.messages.push_telemetry_response import PushTelemetryResponse as PushTelemetryResponse
-    from mockraft.wire.messages.read_share_group_state_request import ReadShareGroupStateRequest as ReadShareGroupStateRequest
-    from mockraft.wire.messages.read_share_group_state_response import ReadShareGroupStateResponse as ReadShareGroupStateResponse
-    from mockraft.wire.messages.read_share_group_state_summary_request import ReadShareGroupStateSummaryRequest as ReadShareGroupStateSummaryRequest
-    from mockraft.wire.messages.read_share_group_state_summary_response import ReadShareGroupStateSummaryResponse as ReadShareGroupStateSummaryResponse
+    from mockraft.wire.messages.read_share_group_state_request import (
+        ReadShareGroupStateRequest as ReadShareGroupStateRequest,
+    )
+    from mockraft.wire.messages.read_share_group_state_response import (
+        ReadShareGroupStateResponse as ReadShareGroupStateResponse,
+    )
+    from mockraft.wire.messages.read_share_group_state_summary_request import (
+        ReadShareGroupStateSummaryRequest as ReadShareGroupStateSummaryRequest,
+    )
+    from mockraft.wire.messages.read_share_group_state_summary_response import (
+        ReadShareGroupStateSummaryResponse as ReadShareGroupStateSummaryResponse,
+    )
     from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest as RemoveRaftVoterRequest
     from mockraft.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse as RemoveRaftVoterResponse
-    from mockraft.wire.messages.renew_delegation_token_request import RenewDelegationTokenRequest as RenewDelegationTokenRequest
-    from mockraft.wire.messages.renew_delegation_token_response import RenewDelegationTokenResponse as RenewDelegationTokenResponse
+    from mockraft.wire.messages.renew_delegation_token_request import (
+        RenewDelegationTokenRequest as RenewDelegationTokenRequest,
+    )
+    from mockraft.wire.messages.renew_delegation_token_response import (
+        RenewDelegationTokenResponse as RenewDelegationTokenResponse,
+    )
     from mockraft.wire.messages.request_header import RequestHeader as RequestHeader
     from mockraft.wire.messages.response_header import ResponseHeader as ResponseHeader
     from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest as SaslAuthenticateRequest
@@ -171,14 +299,30 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.share_acknowledge_response import ShareAcknowledgeResponse as ShareAcknowledgeResponse
     from mockraft.wire.messages.share_fetch_request import ShareFetchRequest as ShareFetchRequest
     from mockraft.wire.messages.share_fetch_response import ShareFetchResponse as ShareFetchResponse
-    from mockraft.wire.messages.share_group_describe_request import ShareGroupDescribeRequest as ShareGroupDescribeRequest
-    from mockraft.wire.messages.share_group_describe_response import ShareGroupDescribeResponse as ShareGroupDescribeResponse
-    from mockraft.wire.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest as ShareGroupHeartbeatRequest
-    from mockraft.wire.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse as ShareGroupHeartbeatResponse
-    from mockraft.wire.messages.streams_group_describe_request import StreamsGroupDescribeRequest as StreamsGroupDescribeRequest
-    from mockraft.wire.messages.streams_group_describe_response import StreamsGroupDescribeResponse as StreamsGroupDescribeResponse
-    from mockraft.wire.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest as StreamsGroupHeartbeatRequest
-    from mockraft.wire.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse as StreamsGroupHeartbeatResponse
+    from mockraft.wire.messages.share_group_describe_request import (
+        ShareGroupDescribeRequest as ShareGroupDescribeRequest,
+    )
+    from mockraft.wire.messages.share_group_describe_response import (
+        ShareGroupDescribeResponse as ShareGroupDescribeResponse,
+    )
+    from mockraft.wire.messages.share_group_heartbeat_request import (
+        ShareGroupHeartbeatRequest as ShareGroupHeartbeatRequest,
+    )
+    from mockraft.wire.messages.share_group_heartbeat_response import (
+        ShareGroupHeartbeatResponse as ShareGroupHeartbeatResponse,
+    )
+    from mockraft.wire.messages.streams_group_describe_request import (
+        StreamsGroupDescribeRequest as StreamsGroupDescribeRequest,
+    )
+    from mockraft.wire.messages.streams_group_describe_response import (
+        StreamsGroupDescribeResponse as StreamsGroupDescribeResponse,
+    )
+    from mockraft.wire.messages.streams_group_heartbeat_request import (
+        StreamsGroupHeartbeatRequest as StreamsGroupHeartbeatRequest,
+    )
+    from mockraft.wire.messages.streams_group_heartbeat_response import (
+        StreamsGroupHeartbeatResponse as StreamsGroupHeartbeatResponse,
+    )
     from mockraft.wire.messages.sync_group_request import SyncGroupRequest as SyncGroupRequest
     from mockraft.wire.messages.sync_group_response import SyncGroupResponse as SyncGroupResponse
     from mockraft.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest as TxnOffsetCommitRequest
@@ -191,8 +335,12 @@ if TYPE_CHECKING:
     from mockraft.wire.messages.update_raft_voter_response import UpdateRaftVoterResponse as UpdateRaftVoterResponse
     from mockraft.wire.messages.vote_request import VoteRequest as VoteRequest
     from mockraft.wire.messages.vote_response import VoteResponse as VoteResponse
-    from mockraft.wire.messages.write_share_group_state_request import WriteShareGroupStateRequest as WriteShareGroupStateRequest
-    from mockraft.wire.messages.write_share_group_state_response import WriteShareGroupStateResponse as WriteShareGroupStateResponse
+    from mockraft.wire.messages.write_share_group_state_request import (
+        WriteShareGroupStateRequest as WriteShareGroupStateRequest,
+    )
+    from mockraft.wire.messages.write_share_group_state_response import (
+        WriteShareGroupStateResponse as WriteShareGroupStateResponse,
+    )
     from mockraft.wire.messages.write_txn_markers_request import WriteTxnMarkersRequest as WriteTxnMarkersRequest
     from mockraft.wire.messages.write_txn_markers_response import WriteTxnMarkersResponse as WriteTxnMarkersResponse
 

@@ -15,7 +15,6 @@ from mockraft.wire.primitives import (
     compact_string,
     inexpressible,
     null_field,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 iterate_ih = packed("ih").iter_unpack
 iterate_ihB = packed("ihB").iter_unpack
-pack_each_ih = pack_each("ih")
-pack_each_ihx = pack_each("ihx")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -362,12 +359,8 @@ def _write_v0(m):
         l4 = e2.results_by_partition
         n = len(l4)
         r.append(pack_i(n))
-        if len(l4) > 8:
-            f5 = [v for e in l4 for v in (e.partition_index, e.partition_error_code)]
-            r.append(pack_each_ih[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                r.append(pack_ih(e6.partition_index, e6.partition_error_code))
+        for e5 in l4:
+            r.append(pack_ih(e5.partition_index, e5.partition_error_code))
     return b"".join(r)
 
 
@@ -395,15 +388,11 @@ def _write_v3(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
-            f5 = [v for e in l4 for v in (e.partition_index, e.partition_error_code)]
-            r.append(pack_each_ihx[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_ih(e6.partition_index, e6.partition_error_code) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_ihx(e6.partition_index, e6.partition_error_code))
+        for e5 in l4:
+            if e5.unknown_tagged_fields:
+                r.append(pack_ih(e5.partition_index, e5.partition_error_code) + write_tags(e5.unknown_tagged_fields))
+            else:
+                r.append(pack_ihx(e5.partition_index, e5.partition_error_code))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -453,15 +442,11 @@ def _write_v4(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if len(l7) > 8 and not any([e.unknown_tagged_fields for e in l7]):
-                f8 = [v for e in l7 for v in (e.partition_index, e.partition_error_code)]
-                r.append(pack_each_ihx[len(l7)](*f8))
-            else:
-                for e9 in l7:
-                    if e9.unknown_tagged_fields:
-                        r.append(pack_ih(e9.partition_index, e9.partition_error_code) + write_tags(e9.unknown_tagged_fields))
-                    else:
-                        r.append(pack_ihx(e9.partition_index, e9.partition_error_code))
+            for e8 in l7:
+                if e8.unknown_tagged_fields:
+                    r.append(pack_ih(e8.partition_index, e8.partition_error_code) + write_tags(e8.unknown_tagged_fields))
+                else:
+                    r.append(pack_ihx(e8.partition_index, e8.partition_error_code))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:

@@ -15,7 +15,6 @@ from mockraft.wire.primitives import (
     compact_count,
     inexpressible,
     no_uuid,
-    pack_each,
     packed,
     read_tags,
     write_tags,
@@ -32,7 +31,6 @@ pack_UB = packed("UB").pack
 pack_all_i = PACKERS["i"]
 pack_bi = packed("bi").pack
 pack_bix = packed("bix").pack
-pack_each_iqx = pack_each("iqx")
 pack_ii = packed("ii").pack
 pack_iiB = packed("iiB").pack
 pack_iq = packed("iq").pack
@@ -361,15 +359,11 @@ def _write_v3(m):
                 r.append(pack_iiB(e4.partition_index, e4.leader_epoch, n))
             else:
                 r.append(pack_ii(e4.partition_index, e4.leader_epoch) + write_uvarint(n))
-            if len(l5) > 8 and not any([e.unknown_tagged_fields for e in l5]):
-                f6 = [v for e in l5 for v in (e.broker_id, e.broker_epoch)]
-                r.append(pack_each_iqx[len(l5)](*f6))
-            else:
-                for e7 in l5:
-                    if e7.unknown_tagged_fields:
-                        r.append(pack_iq(e7.broker_id, e7.broker_epoch) + write_tags(e7.unknown_tagged_fields))
-                    else:
-                        r.append(pack_iqx(e7.broker_id, e7.broker_epoch))
+            for e6 in l5:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_iq(e6.broker_id, e6.broker_epoch) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_iqx(e6.broker_id, e6.broker_epoch))
             if e4.unknown_tagged_fields:
                 r.append(pack_bi(e4.leader_recovery_state, e4.partition_epoch) + write_tags(e4.unknown_tagged_fields))
             else:

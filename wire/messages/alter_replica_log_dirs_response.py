@@ -14,7 +14,6 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     null_field,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 iterate_ih = packed("ih").iter_unpack
 iterate_ihB = packed("ihB").iter_unpack
-pack_each_ih = pack_each("ih")
-pack_each_ihx = pack_each("ihx")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -248,12 +245,8 @@ def _write_v1(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        if len(l4) > 8:
-            f5 = [v for e in l4 for v in (e.partition_index, e.error_code)]
-            r.append(pack_each_ih[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                r.append(pack_ih(e6.partition_index, e6.error_code))
+        for e5 in l4:
+            r.append(pack_ih(e5.partition_index, e5.error_code))
     return b"".join(r)
 
 
@@ -279,15 +272,11 @@ def _write_v2(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
-            f5 = [v for e in l4 for v in (e.partition_index, e.error_code)]
-            r.append(pack_each_ihx[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_ih(e6.partition_index, e6.error_code) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_ihx(e6.partition_index, e6.error_code))
+        for e5 in l4:
+            if e5.unknown_tagged_fields:
+                r.append(pack_ih(e5.partition_index, e5.error_code) + write_tags(e5.unknown_tagged_fields))
+            else:
+                r.append(pack_ihx(e5.partition_index, e5.error_code))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

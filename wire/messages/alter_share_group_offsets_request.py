@@ -12,7 +12,6 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     compact_count,
     compact_string,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 iterate_iqB = packed("iqB").iter_unpack
-pack_each_iqx = pack_each("iqx")
 pack_iq = packed("iq").pack
 pack_iqx = packed("iqx").pack
 unpack_iqB = packed("iqB").unpack_from
@@ -216,15 +214,11 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if len(l5) > 8 and not any([e.unknown_tagged_fields for e in l5]):
-            f6 = [v for e in l5 for v in (e.partition_index, e.start_offset)]
-            r.append(pack_each_iqx[len(l5)](*f6))
-        else:
-            for e7 in l5:
-                if e7.unknown_tagged_fields:
-                    r.append(pack_iq(e7.partition_index, e7.start_offset) + write_tags(e7.unknown_tagged_fields))
-                else:
-                    r.append(pack_iqx(e7.partition_index, e7.start_offset))
+        for e6 in l5:
+            if e6.unknown_tagged_fields:
+                r.append(pack_iq(e6.partition_index, e6.start_offset) + write_tags(e6.unknown_tagged_fields))
+            else:
+                r.append(pack_iqx(e6.partition_index, e6.start_offset))
         if e3.unknown_tagged_fields:
             r.append(write_tags(e3.unknown_tagged_fields))
         else:

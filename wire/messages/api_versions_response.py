@@ -15,7 +15,6 @@ from mockraft.wire.primitives import (
     compact_string,
     merge_tags,
     null_field,
-    pack_each,
     packed,
     read_tags,
     tag_count,
@@ -35,8 +34,6 @@ iterate_hhh = packed("hhh").iter_unpack
 iterate_hhhB = packed("hhhB").iter_unpack
 pack_BBo = packed("BBo").pack
 pack_BBq = packed("BBq").pack
-pack_each_hhh = pack_each("hhh")
-pack_each_hhhx = pack_each("hhhx")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
@@ -281,11 +278,15 @@ def _read_v3(d, o):
     o += 5
     m.unknown_tagged_fields = ()
     if t:
-        u8 = []
+        u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t9, n, o = tag_header(d, o)
+            t9 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t9 > 127 or n > 127:
+                t9, n, o = tag_header(d, o - 2)
             p10 = o + n
             if t9 == 0:
                 n = d[o]
@@ -346,10 +347,10 @@ def _read_v3(d, o):
                 if o != p10:
                     raise wrong_tag_size("ZkMigrationReady", o)
             else:
+                if u8 is None:
+                    m.unknown_tagged_fields = u8 = []
                 u8.append((t9, d[o:p10]))
                 o = p10
-        if u8:
-            m.unknown_tagged_fields = u8
     return m, o
 
 
@@ -358,12 +359,8 @@ def _write_v0(m):
     l1 = m.api_keys
     n = len(l1)
     r.append(pack_hi(m.error_code, n))
-    if len(l1) > 8:
-        f2 = [v for e in l1 for v in (e.api_key, e.min_version, e.max_version)]
-        r.append(pack_each_hhh[len(l1)](*f2))
-    else:
-        for e3 in l1:
-            r.append(pack_hhh(e3.api_key, e3.min_version, e3.max_version))
+    for e2 in l1:
+        r.append(pack_hhh(e2.api_key, e2.min_version, e2.max_version))
     return b"".join(r)
 
 
@@ -372,12 +369,8 @@ def _write_v1(m):
     l1 = m.api_keys
     n = len(l1)
     r.append(pack_hi(m.error_code, n))
-    if len(l1) > 8:
-        f2 = [v for e in l1 for v in (e.api_key, e.min_version, e.max_version)]
-        r.append(pack_each_hhh[len(l1)](*f2))
-    else:
-        for e3 in l1:
-            r.append(pack_hhh(e3.api_key, e3.min_version, e3.max_version))
+    for e2 in l1:
+        r.append(pack_hhh(e2.api_key, e2.min_version, e2.max_version))
     r.append(pack_i(m.throttle_time_ms))
     return b"".join(r)
 
@@ -390,69 +383,65 @@ def _write_v3(m):
         r.append(pack_hB(m.error_code, n))
     else:
         r.append(pack_h(m.error_code) + write_uvarint(n))
-    if len(l1) > 8 and not any([e.unknown_tagged_fields for e in l1]):
-        f2 = [v for e in l1 for v in (e.api_key, e.min_version, e.max_version)]
-        r.append(pack_each_hhhx[len(l1)](*f2))
-    else:
-        for e3 in l1:
-            if e3.unknown_tagged_fields:
-                r.append(pack_hhh(e3.api_key, e3.min_version, e3.max_version) + write_tags(e3.unknown_tagged_fields))
-            else:
-                r.append(pack_hhhx(e3.api_key, e3.min_version, e3.max_version))
+    for e2 in l1:
+        if e2.unknown_tagged_fields:
+            r.append(pack_hhh(e2.api_key, e2.min_version, e2.max_version) + write_tags(e2.unknown_tagged_fields))
+        else:
+            r.append(pack_hhhx(e2.api_key, e2.min_version, e2.max_version))
     if m.supported_features or m.finalized_features_epoch != -1 or m.finalized_features or m.zk_migration_ready or m.unknown_tagged_fields:
         r.append(pack_i(m.throttle_time_ms))
-        a4 = len(r)
+        a3 = len(r)
         r.append(b"\0")
         if m.supported_features:
-            r5 = []
-            l6 = m.supported_features
-            n = len(l6) + 1
+            r4 = []
+            l5 = m.supported_features
+            n = len(l5) + 1
             if n < 128:
-                r5.append(UVARINTS[n])
+                r4.append(UVARINTS[n])
             else:
-                r5.append(write_uvarint(n))
-            for e7 in l6:
-                b8 = e7.name.encode()
-                n = len(b8) + 1
+                r4.append(write_uvarint(n))
+            for e6 in l5:
+                b7 = e6.name.encode()
+                n = len(b7) + 1
                 if n < 128:
-                    r5.append(UVARINTS[n])
+                    r4.append(UVARINTS[n])
                 else:
-                    r5.append(write_string_length(n, "Name"))
-                r5.append(b8)
-                if e7.unknown_tagged_fields:
-                    r5.append(pack_hh(e7.min_version, e7.max_version) + write_tags(e7.unknown_tagged_fields))
+                    r4.append(write_string_length(n, "Name"))
+                r4.append(b7)
+                if e6.unknown_tagged_fields:
+                    r4.append(pack_hh(e6.min_version, e6.max_version) + write_tags(e6.unknown_tagged_fields))
                 else:
-                    r5.append(pack_hhx(e7.min_version, e7.max_version))
-            r.append(write_tag(0, r5))
+                    r4.append(pack_hhx(e6.min_version, e6.max_version))
+            r.append(write_tag(0, r4))
         if m.finalized_features_epoch != -1:
             r.append(pack_BBq(1, 8, m.finalized_features_epoch))
         if m.finalized_features:
-            r9 = []
-            l10 = m.finalized_features
-            n = len(l10) + 1
+            r8 = []
+            l9 = m.finalized_features
+            n = len(l9) + 1
             if n < 128:
-                r9.append(UVARINTS[n])
+                r8.append(UVARINTS[n])
             else:
-                r9.append(write_uvarint(n))
-            for e11 in l10:
-                b12 = e11.name.encode()
-                n = len(b12) + 1
+                r8.append(write_uvarint(n))
+            for e10 in l9:
+                b11 = e10.name.encode()
+                n = len(b11) + 1
                 if n < 128:
-                    r9.append(UVARINTS[n])
+                    r8.append(UVARINTS[n])
                 else:
-                    r9.append(write_string_length(n, "Name"))
-                r9.append(b12)
-                if e11.unknown_tagged_fields:
-                    r9.append(pack_hh(e11.max_version_level, e11.min_version_level) + write_tags(e11.unknown_tagged_fields))
+                    r8.append(write_string_length(n, "Name"))
+                r8.append(b11)
+                if e10.unknown_tagged_fields:
+                    r8.append(pack_hh(e10.max_version_level, e10.min_version_level) + write_tags(e10.unknown_tagged_fields))
                 else:
-                    r9.append(pack_hhx(e11.max_version_level, e11.min_version_level))
-            r.append(write_tag(2, r9))
+                    r8.append(pack_hhx(e10.max_version_level, e10.min_version_level))
+            r.append(write_tag(2, r8))
         if m.zk_migration_ready:
             r.append(pack_BBo(3, 1, m.zk_migration_ready))
         if m.unknown_tagged_fields:
-            merge_tags(r, a4, m.unknown_tagged_fields)
+            merge_tags(r, a3, m.unknown_tagged_fields)
         else:
-            r[a4] = write_uvarint(len(r) - a4 - 1)
+            r[a3] = write_uvarint(len(r) - a3 - 1)
     else:
         r.append(pack_ix(m.throttle_time_ms))
     return b"".join(r)

@@ -243,9 +243,9 @@ def _write_v0(m):
                 r.append(pack_UB(e4.topic_id, n))
             else:
                 r.append(pack_U(e4.topic_id) + write_uvarint(n))
-            if len(l5) > 8 and not any([e.unknown_tagged_fields for e in l5]):
-                f6 = [e.partition_index for e in l5]
-                r.append(pack_each_ix[len(l5)](*f6))
+            f6 = [e.partition_index for e in l5 if not e.unknown_tagged_fields]
+            if len(f6) == len(l5):
+                r.append(pack_each_ix[len(f6)](*f6))
             else:
                 for e7 in l5:
                     if e7.unknown_tagged_fields:

@@ -12,7 +12,6 @@ from mockraft.wire.primitives import (
     ZERO_UUID,
     compact_count,
     no_uuid,
-    pack_each,
     packed,
     read_tags,
     write_tags,
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 iterate_ihB = packed("ihB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
-pack_each_ihx = pack_each("ihx")
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
 pack_ihx = packed("ihx").pack
@@ -244,15 +242,11 @@ def _write_v0(m):
                 r.append(pack_UB(e4.topic_id, n))
             else:
                 r.append(pack_U(e4.topic_id) + write_uvarint(n))
-            if len(l5) > 8 and not any([e.unknown_tagged_fields for e in l5]):
-                f6 = [v for e in l5 for v in (e.partition_index, e.error_code)]
-                r.append(pack_each_ihx[len(l5)](*f6))
-            else:
-                for e7 in l5:
-                    if e7.unknown_tagged_fields:
-                        r.append(pack_ih(e7.partition_index, e7.error_code) + write_tags(e7.unknown_tagged_fields))
-                    else:
-                        r.append(pack_ihx(e7.partition_index, e7.error_code))
+            for e6 in l5:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_ih(e6.partition_index, e6.error_code) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_ihx(e6.partition_index, e6.error_code))
             if e4.unknown_tagged_fields:
                 r.append(write_tags(e4.unknown_tagged_fields))
             else:

@@ -105,21 +105,25 @@ def _read_v0(d, o):
     o += 23
     m.unknown_tagged_fields = ()
     if t:
-        u1 = []
+        u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t2, n, o = tag_header(d, o)
+            t2 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t2 > 127 or n > 127:
+                t2, n, o = tag_header(d, o - 2)
             p3 = o + n
             if t2 == 0:
                 raise misplaced_tag("OfflineLogDirs", o)
             elif t2 == 1:
                 raise misplaced_tag("CordonedLogDirs", o)
             else:
+                if u1 is None:
+                    m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-        if u1:
-            m.unknown_tagged_fields = u1
     return m, o
 
 
@@ -131,11 +135,15 @@ def _read_v1(d, o):
     o += 23
     m.unknown_tagged_fields = ()
     if t:
-        u1 = []
+        u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t2, n, o = tag_header(d, o)
+            t2 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t2 > 127 or n > 127:
+                t2, n, o = tag_header(d, o - 2)
             p3 = o + n
             if t2 == 0:
                 n = d[o]
@@ -154,10 +162,10 @@ def _read_v1(d, o):
             elif t2 == 1:
                 raise misplaced_tag("CordonedLogDirs", o)
             else:
+                if u1 is None:
+                    m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-        if u1:
-            m.unknown_tagged_fields = u1
     return m, o
 
 
@@ -169,11 +177,15 @@ def _read_v2(d, o):
     o += 23
     m.unknown_tagged_fields = ()
     if t:
-        u1 = []
+        u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t2, n, o = tag_header(d, o)
+            t2 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t2 > 127 or n > 127:
+                t2, n, o = tag_header(d, o - 2)
             p3 = o + n
             if t2 == 0:
                 n = d[o]
@@ -207,10 +219,10 @@ def _read_v2(d, o):
                 if o != p3:
                     raise wrong_tag_size("CordonedLogDirs", o)
             else:
+                if u1 is None:
+                    m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-        if u1:
-            m.unknown_tagged_fields = u1
     return m, o
 
 

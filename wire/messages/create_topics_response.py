@@ -263,11 +263,15 @@ def _read_v5(d, o):
         o += 1
         e2.unknown_tagged_fields = ()
         if t:
-            u5 = []
+            u5 = None
             if t > 127:
                 t, o = tag_count(d, o, t)
             for _ in range(t):
-                t6, n, o = tag_header(d, o)
+                t6 = d[o]
+                n = d[o + 1]
+                o += 2
+                if t6 > 127 or n > 127:
+                    t6, n, o = tag_header(d, o - 2)
                 p7 = o + n
                 if t6 == 0:
                     e2.topic_config_error_code, = unpack_h(d, o)
@@ -275,10 +279,10 @@ def _read_v5(d, o):
                     if o != p7:
                         raise wrong_tag_size("TopicConfigErrorCode", o)
                 else:
+                    if u5 is None:
+                        e2.unknown_tagged_fields = u5 = []
                     u5.append((t6, d[o:p7]))
                     o = p7
-            if u5:
-                e2.unknown_tagged_fields = u5
         l1.append(e2)
     t = d[o]
     o += 1
@@ -351,11 +355,15 @@ def _read_v7(d, o):
         o += 1
         e2.unknown_tagged_fields = ()
         if t:
-            u5 = []
+            u5 = None
             if t > 127:
                 t, o = tag_count(d, o, t)
             for _ in range(t):
-                t6, n, o = tag_header(d, o)
+                t6 = d[o]
+                n = d[o + 1]
+                o += 2
+                if t6 > 127 or n > 127:
+                    t6, n, o = tag_header(d, o - 2)
                 p7 = o + n
                 if t6 == 0:
                     e2.topic_config_error_code, = unpack_h(d, o)
@@ -363,10 +371,10 @@ def _read_v7(d, o):
                     if o != p7:
                         raise wrong_tag_size("TopicConfigErrorCode", o)
                 else:
+                    if u5 is None:
+                        e2.unknown_tagged_fields = u5 = []
                     u5.append((t6, d[o:p7]))
                     o = p7
-            if u5:
-                e2.unknown_tagged_fields = u5
         l1.append(e2)
     t = d[o]
     o += 1

@@ -14,7 +14,6 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     null_field,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 iterate_iq = packed("iq").iter_unpack
 iterate_iqB = packed("iqB").iter_unpack
-pack_each_iq = pack_each("iq")
-pack_each_iqx = pack_each("iqx")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iq = packed("iq").pack
@@ -248,12 +245,8 @@ def _write_v0(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        if len(l4) > 8:
-            f5 = [v for e in l4 for v in (e.partition_index, e.offset)]
-            r.append(pack_each_iq[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                r.append(pack_iq(e6.partition_index, e6.offset))
+        for e5 in l4:
+            r.append(pack_iq(e5.partition_index, e5.offset))
     r.append(pack_i(m.timeout_ms))
     return b"".join(r)
 
@@ -280,15 +273,11 @@ def _write_v2(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
-            f5 = [v for e in l4 for v in (e.partition_index, e.offset)]
-            r.append(pack_each_iqx[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_iq(e6.partition_index, e6.offset) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_iqx(e6.partition_index, e6.offset))
+        for e5 in l4:
+            if e5.unknown_tagged_fields:
+                r.append(pack_iq(e5.partition_index, e5.offset) + write_tags(e5.unknown_tagged_fields))
+            else:
+                r.append(pack_iqx(e5.partition_index, e5.offset))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -14,7 +14,6 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     null_field,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 iterate_iqqo = packed("iqqo").iter_unpack
 iterate_iqqoB = packed("iqqoB").iter_unpack
-pack_each_iqqo = pack_each("iqqo")
-pack_each_iqqox = pack_each("iqqox")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_hh = packed("hh").pack
@@ -611,12 +608,8 @@ def _write_v1(m):
             l7 = e5.partitions
             n = len(l7)
             r.append(pack_i(n))
-            if len(l7) > 8:
-                f8 = [v for e in l7 for v in (e.partition_index, e.partition_size, e.offset_lag, e.is_future_key)]
-                r.append(pack_each_iqqo[len(l7)](*f8))
-            else:
-                for e9 in l7:
-                    r.append(pack_iqqo(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key))
+            for e8 in l7:
+                r.append(pack_iqqo(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
     return b"".join(r)
 
 
@@ -656,15 +649,11 @@ def _write_v2(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if len(l7) > 8 and not any([e.unknown_tagged_fields for e in l7]):
-                f8 = [v for e in l7 for v in (e.partition_index, e.partition_size, e.offset_lag, e.is_future_key)]
-                r.append(pack_each_iqqox[len(l7)](*f8))
-            else:
-                for e9 in l7:
-                    if e9.unknown_tagged_fields:
-                        r.append(pack_iqqo(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key) + write_tags(e9.unknown_tagged_fields))
-                    else:
-                        r.append(pack_iqqox(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key))
+            for e8 in l7:
+                if e8.unknown_tagged_fields:
+                    r.append(pack_iqqo(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key) + write_tags(e8.unknown_tagged_fields))
+                else:
+                    r.append(pack_iqqox(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
@@ -716,15 +705,11 @@ def _write_v3(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if len(l7) > 8 and not any([e.unknown_tagged_fields for e in l7]):
-                f8 = [v for e in l7 for v in (e.partition_index, e.partition_size, e.offset_lag, e.is_future_key)]
-                r.append(pack_each_iqqox[len(l7)](*f8))
-            else:
-                for e9 in l7:
-                    if e9.unknown_tagged_fields:
-                        r.append(pack_iqqo(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key) + write_tags(e9.unknown_tagged_fields))
-                    else:
-                        r.append(pack_iqqox(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key))
+            for e8 in l7:
+                if e8.unknown_tagged_fields:
+                    r.append(pack_iqqo(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key) + write_tags(e8.unknown_tagged_fields))
+                else:
+                    r.append(pack_iqqox(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
@@ -776,15 +761,11 @@ def _write_v4(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if len(l7) > 8 and not any([e.unknown_tagged_fields for e in l7]):
-                f8 = [v for e in l7 for v in (e.partition_index, e.partition_size, e.offset_lag, e.is_future_key)]
-                r.append(pack_each_iqqox[len(l7)](*f8))
-            else:
-                for e9 in l7:
-                    if e9.unknown_tagged_fields:
-                        r.append(pack_iqqo(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key) + write_tags(e9.unknown_tagged_fields))
-                    else:
-                        r.append(pack_iqqox(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key))
+            for e8 in l7:
+                if e8.unknown_tagged_fields:
+                    r.append(pack_iqqo(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key) + write_tags(e8.unknown_tagged_fields))
+                else:
+                    r.append(pack_iqqox(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
@@ -836,15 +817,11 @@ def _write_v5(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if len(l7) > 8 and not any([e.unknown_tagged_fields for e in l7]):
-                f8 = [v for e in l7 for v in (e.partition_index, e.partition_size, e.offset_lag, e.is_future_key)]
-                r.append(pack_each_iqqox[len(l7)](*f8))
-            else:
-                for e9 in l7:
-                    if e9.unknown_tagged_fields:
-                        r.append(pack_iqqo(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key) + write_tags(e9.unknown_tagged_fields))
-                    else:
-                        r.append(pack_iqqox(e9.partition_index, e9.partition_size, e9.offset_lag, e9.is_future_key))
+            for e8 in l7:
+                if e8.unknown_tagged_fields:
+                    r.append(pack_iqqo(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key) + write_tags(e8.unknown_tagged_fields))
+                else:
+                    r.append(pack_iqqox(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:

@@ -13,7 +13,6 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     nullable_compact_string,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 iterate_qiiqiqB = packed("qiiqiqB").iter_unpack
-pack_each_qiiqiqx = pack_each("qiiqiqx")
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 pack_ih = packed("ih").pack
@@ -291,15 +289,11 @@ def _write_v0(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if len(l7) > 8 and not any([e.unknown_tagged_fields for e in l7]):
-                f8 = [v for e in l7 for v in (e.producer_id, e.producer_epoch, e.last_sequence, e.last_timestamp, e.coordinator_epoch, e.current_txn_start_offset)]
-                r.append(pack_each_qiiqiqx[len(l7)](*f8))
-            else:
-                for e9 in l7:
-                    if e9.unknown_tagged_fields:
-                        r.append(pack_qiiqiq(e9.producer_id, e9.producer_epoch, e9.last_sequence, e9.last_timestamp, e9.coordinator_epoch, e9.current_txn_start_offset) + write_tags(e9.unknown_tagged_fields))
-                    else:
-                        r.append(pack_qiiqiqx(e9.producer_id, e9.producer_epoch, e9.last_sequence, e9.last_timestamp, e9.coordinator_epoch, e9.current_txn_start_offset))
+            for e8 in l7:
+                if e8.unknown_tagged_fields:
+                    r.append(pack_qiiqiq(e8.producer_id, e8.producer_epoch, e8.last_sequence, e8.last_timestamp, e8.coordinator_epoch, e8.current_txn_start_offset) + write_tags(e8.unknown_tagged_fields))
+                else:
+                    r.append(pack_qiiqiqx(e8.producer_id, e8.producer_epoch, e8.last_sequence, e8.last_timestamp, e8.coordinator_epoch, e8.current_txn_start_offset))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:

@@ -199,9 +199,9 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
-            f5 = [e.partition_index for e in l4]
-            r.append(pack_each_ix[len(l4)](*f5))
+        f5 = [e.partition_index for e in l4 if not e.unknown_tagged_fields]
+        if len(f5) == len(l4):
+            r.append(pack_each_ix[len(f5)](*f5))
         else:
             for e6 in l4:
                 if e6.unknown_tagged_fields:

@@ -13,7 +13,6 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     nullable_compact_string,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 iterate_biB = packed("biB").iter_unpack
 pack_bi = packed("bi").pack
 pack_bix = packed("bix").pack
-pack_each_bix = pack_each("bix")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_ih = packed("ih").pack
@@ -261,15 +259,11 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if len(l6) > 8 and not any([e.unknown_tagged_fields for e in l6]):
-            f7 = [v for e in l6 for v in (e.mechanism, e.iterations)]
-            r.append(pack_each_bix[len(l6)](*f7))
-        else:
-            for e8 in l6:
-                if e8.unknown_tagged_fields:
-                    r.append(pack_bi(e8.mechanism, e8.iterations) + write_tags(e8.unknown_tagged_fields))
-                else:
-                    r.append(pack_bix(e8.mechanism, e8.iterations))
+        for e7 in l6:
+            if e7.unknown_tagged_fields:
+                r.append(pack_bi(e7.mechanism, e7.iterations) + write_tags(e7.unknown_tagged_fields))
+            else:
+                r.append(pack_bix(e7.mechanism, e7.iterations))
         if e3.unknown_tagged_fields:
             r.append(write_tags(e3.unknown_tagged_fields))
         else:

@@ -16,7 +16,6 @@ from mockraft.wire.primitives import (
     inexpressible,
     merge_tags,
     null_field,
-    pack_each,
     packed,
     read_tags,
     tag_count,
@@ -36,8 +35,6 @@ iterate_ihii = packed("ihii").iter_unpack
 iterate_ihiiB = packed("ihiiB").iter_unpack
 pack_H = packed("H").pack
 pack_Hx = packed("Hx").pack
-pack_each_ihii = pack_each("ihii")
-pack_each_ihiix = pack_each("ihiix")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_hi = packed("hi").pack
@@ -275,11 +272,15 @@ def _read_v1(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u11 = []
+        u11 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t12, n, o = tag_header(d, o)
+            t12 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t12 > 127 or n > 127:
+                t12, n, o = tag_header(d, o - 2)
             p13 = o + n
             if t12 == 0:
                 n = d[o]
@@ -307,10 +308,10 @@ def _read_v1(d, o):
                 if o != p13:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:
+                if u11 is None:
+                    m.unknown_tagged_fields = u11 = []
                 u11.append((t12, d[o:p13]))
                 o = p13
-        if u11:
-            m.unknown_tagged_fields = u11
     return m, o
 
 
@@ -329,12 +330,8 @@ def _write_v0(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        if len(l4) > 8:
-            f5 = [v for e in l4 for v in (e.partition_index, e.error_code, e.leader_id, e.leader_epoch)]
-            r.append(pack_each_ihii[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                r.append(pack_ihii(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch))
+        for e5 in l4:
+            r.append(pack_ihii(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch))
     return b"".join(r)
 
 
@@ -360,47 +357,43 @@ def _write_v1(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
-            f5 = [v for e in l4 for v in (e.partition_index, e.error_code, e.leader_id, e.leader_epoch)]
-            r.append(pack_each_ihiix[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_ihii(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_ihiix(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch))
+        for e5 in l4:
+            if e5.unknown_tagged_fields:
+                r.append(pack_ihii(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch) + write_tags(e5.unknown_tagged_fields))
+            else:
+                r.append(pack_ihiix(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.node_endpoints or m.unknown_tagged_fields:
-        a7 = len(r)
+        a6 = len(r)
         r.append(b"\0")
         if m.node_endpoints:
-            r8 = []
-            l9 = m.node_endpoints
-            n = len(l9) + 1
+            r7 = []
+            l8 = m.node_endpoints
+            n = len(l8) + 1
             if n < 128:
-                r8.append(UVARINTS[n])
+                r7.append(UVARINTS[n])
             else:
-                r8.append(write_uvarint(n))
-            for e10 in l9:
-                b11 = e10.host.encode()
-                n = len(b11) + 1
+                r7.append(write_uvarint(n))
+            for e9 in l8:
+                b10 = e9.host.encode()
+                n = len(b10) + 1
                 if n < 128:
-                    r8.append(pack_iB(e10.node_id, n))
+                    r7.append(pack_iB(e9.node_id, n))
                 else:
-                    r8.append(pack_i(e10.node_id) + write_string_length(n, "Host"))
-                r8.append(b11)
-                if e10.unknown_tagged_fields:
-                    r8.append(pack_H(e10.port) + write_tags(e10.unknown_tagged_fields))
+                    r7.append(pack_i(e9.node_id) + write_string_length(n, "Host"))
+                r7.append(b10)
+                if e9.unknown_tagged_fields:
+                    r7.append(pack_H(e9.port) + write_tags(e9.unknown_tagged_fields))
                 else:
-                    r8.append(pack_Hx(e10.port))
-            r.append(write_tag(0, r8))
+                    r7.append(pack_Hx(e9.port))
+            r.append(write_tag(0, r7))
         if m.unknown_tagged_fields:
-            merge_tags(r, a7, m.unknown_tagged_fields)
+            merge_tags(r, a6, m.unknown_tagged_fields)
         else:
-            r[a7] = write_uvarint(len(r) - a7 - 1)
+            r[a6] = write_uvarint(len(r) - a6 - 1)
     else:
         r.append(b"\0")
     return b"".join(r)

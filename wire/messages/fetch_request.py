@@ -37,6 +37,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_iiqiqiB = packed("iiqiqiB").iter_unpack
+iterate_iiqqi = packed("iiqqi").iter_unpack
+iterate_iqi = packed("iqi").iter_unpack
+iterate_iqqi = packed("iqqi").iter_unpack
 pack_BBU = packed("BBU").pack
 pack_BBq = packed("BBq").pack
 pack_U = packed("U").pack
@@ -67,10 +71,7 @@ unpack_iiiibi = packed("iiiibi").unpack_from
 unpack_iiiibiiB = packed("iiiibiiB").unpack_from
 unpack_iiiibiii = packed("iiiibiii").unpack_from
 unpack_iiqiqiB = packed("iiqiqiB").unpack_from
-unpack_iiqqi = packed("iiqqi").unpack_from
 unpack_iqB = packed("iqB").unpack_from
-unpack_iqi = packed("iqi").unpack_from
-unpack_iqqi = packed("iqqi").unpack_from
 unpack_q = packed("q").unpack_from
 
 
@@ -277,17 +278,21 @@ def _read_v4(d, o):
                 raise null_field("Partitions")
             else:
                 e3.partitions = l4 = []
-                for _ in range(n):
-                    e5 = _FetchPartition()
-                    e5.current_leader_epoch = -1
-                    e5.last_fetched_epoch = -1
-                    e5.log_start_offset = -1
-                    e5.replica_directory_id = ZERO_UUID
-                    e5.high_watermark = 9223372036854775807
-                    e5.unknown_tagged_fields = ()
-                    e5.partition, e5.fetch_offset, e5.partition_max_bytes = unpack_iqi(d, o)
-                    o += 16
-                    l4.append(e5)
+                p5 = o + 16 * n
+                for v7, v8, v9 in iterate_iqi(d[o:p5]):
+                    e6 = _FetchPartition()
+                    e6.current_leader_epoch = -1
+                    e6.last_fetched_epoch = -1
+                    e6.log_start_offset = -1
+                    e6.replica_directory_id = ZERO_UUID
+                    e6.high_watermark = 9223372036854775807
+                    e6.partition = v7
+                    e6.fetch_offset = v8
+                    e6.partition_max_bytes = v9
+                    e6.unknown_tagged_fields = ()
+                    l4.append(e6)
+                else:
+                    o = p5
             e3.unknown_tagged_fields = ()
             l2.append(e3)
     m.unknown_tagged_fields = ()
@@ -330,16 +335,21 @@ def _read_v5(d, o):
                 raise null_field("Partitions")
             else:
                 e3.partitions = l4 = []
-                for _ in range(n):
-                    e5 = _FetchPartition()
-                    e5.current_leader_epoch = -1
-                    e5.last_fetched_epoch = -1
-                    e5.replica_directory_id = ZERO_UUID
-                    e5.high_watermark = 9223372036854775807
-                    e5.unknown_tagged_fields = ()
-                    e5.partition, e5.fetch_offset, e5.log_start_offset, e5.partition_max_bytes = unpack_iqqi(d, o)
-                    o += 24
-                    l4.append(e5)
+                p5 = o + 24 * n
+                for v7, v8, v9, v10 in iterate_iqqi(d[o:p5]):
+                    e6 = _FetchPartition()
+                    e6.current_leader_epoch = -1
+                    e6.last_fetched_epoch = -1
+                    e6.replica_directory_id = ZERO_UUID
+                    e6.high_watermark = 9223372036854775807
+                    e6.partition = v7
+                    e6.fetch_offset = v8
+                    e6.log_start_offset = v9
+                    e6.partition_max_bytes = v10
+                    e6.unknown_tagged_fields = ()
+                    l4.append(e6)
+                else:
+                    o = p5
             e3.unknown_tagged_fields = ()
             l2.append(e3)
     m.unknown_tagged_fields = ()
@@ -379,16 +389,21 @@ def _read_v7(d, o):
                 raise null_field("Partitions")
             else:
                 e3.partitions = l4 = []
-                for _ in range(n):
-                    e5 = _FetchPartition()
-                    e5.current_leader_epoch = -1
-                    e5.last_fetched_epoch = -1
-                    e5.replica_directory_id = ZERO_UUID
-                    e5.high_watermark = 9223372036854775807
-                    e5.unknown_tagged_fields = ()
-                    e5.partition, e5.fetch_offset, e5.log_start_offset, e5.partition_max_bytes = unpack_iqqi(d, o)
-                    o += 24
-                    l4.append(e5)
+                p5 = o + 24 * n
+                for v7, v8, v9, v10 in iterate_iqqi(d[o:p5]):
+                    e6 = _FetchPartition()
+                    e6.current_leader_epoch = -1
+                    e6.last_fetched_epoch = -1
+                    e6.replica_directory_id = ZERO_UUID
+                    e6.high_watermark = 9223372036854775807
+                    e6.partition = v7
+                    e6.fetch_offset = v8
+                    e6.log_start_offset = v9
+                    e6.partition_max_bytes = v10
+                    e6.unknown_tagged_fields = ()
+                    l4.append(e6)
+                else:
+                    o = p5
             e3.unknown_tagged_fields = ()
             l2.append(e3)
     n, = unpack_i(d, o)
@@ -398,14 +413,14 @@ def _read_v7(d, o):
     if n < 0:
         raise null_field("ForgottenTopicsData")
     else:
-        m.forgotten_topics_data = l6 = []
+        m.forgotten_topics_data = l11 = []
         for _ in range(n):
-            e7 = _ForgottenTopic()
-            e7.topic_id = ZERO_UUID
+            e12 = _ForgottenTopic()
+            e12.topic_id = ZERO_UUID
             n, = unpack_h(d, o)
             o += 2
             if n >= 0:
-                e7.topic = d[o:(o := o + n)].decode()
+                e12.topic = d[o:(o := o + n)].decode()
             else:
                 raise null_field("Topic")
             n, = unpack_i(d, o)
@@ -415,10 +430,10 @@ def _read_v7(d, o):
             if n < 0:
                 raise null_field("Partitions")
             else:
-                e7.partitions = [*unpack_all_i[n](d, o)]
+                e12.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
-            e7.unknown_tagged_fields = ()
-            l6.append(e7)
+            e12.unknown_tagged_fields = ()
+            l11.append(e12)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -456,15 +471,21 @@ def _read_v9(d, o):
                 raise null_field("Partitions")
             else:
                 e3.partitions = l4 = []
-                for _ in range(n):
-                    e5 = _FetchPartition()
-                    e5.last_fetched_epoch = -1
-                    e5.replica_directory_id = ZERO_UUID
-                    e5.high_watermark = 9223372036854775807
-                    e5.unknown_tagged_fields = ()
-                    e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.log_start_offset, e5.partition_max_bytes = unpack_iiqqi(d, o)
-                    o += 28
-                    l4.append(e5)
+                p5 = o + 28 * n
+                for v7, v8, v9, v10, v11 in iterate_iiqqi(d[o:p5]):
+                    e6 = _FetchPartition()
+                    e6.last_fetched_epoch = -1
+                    e6.replica_directory_id = ZERO_UUID
+                    e6.high_watermark = 9223372036854775807
+                    e6.partition = v7
+                    e6.current_leader_epoch = v8
+                    e6.fetch_offset = v9
+                    e6.log_start_offset = v10
+                    e6.partition_max_bytes = v11
+                    e6.unknown_tagged_fields = ()
+                    l4.append(e6)
+                else:
+                    o = p5
             e3.unknown_tagged_fields = ()
             l2.append(e3)
     n, = unpack_i(d, o)
@@ -474,14 +495,14 @@ def _read_v9(d, o):
     if n < 0:
         raise null_field("ForgottenTopicsData")
     else:
-        m.forgotten_topics_data = l6 = []
+        m.forgotten_topics_data = l12 = []
         for _ in range(n):
-            e7 = _ForgottenTopic()
-            e7.topic_id = ZERO_UUID
+            e13 = _ForgottenTopic()
+            e13.topic_id = ZERO_UUID
             n, = unpack_h(d, o)
             o += 2
             if n >= 0:
-                e7.topic = d[o:(o := o + n)].decode()
+                e13.topic = d[o:(o := o + n)].decode()
             else:
                 raise null_field("Topic")
             n, = unpack_i(d, o)
@@ -491,10 +512,10 @@ def _read_v9(d, o):
             if n < 0:
                 raise null_field("Partitions")
             else:
-                e7.partitions = [*unpack_all_i[n](d, o)]
+                e13.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
-            e7.unknown_tagged_fields = ()
-            l6.append(e7)
+            e13.unknown_tagged_fields = ()
+            l12.append(e13)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -531,15 +552,21 @@ def _read_v11(d, o):
                 raise null_field("Partitions")
             else:
                 e3.partitions = l4 = []
-                for _ in range(n):
-                    e5 = _FetchPartition()
-                    e5.last_fetched_epoch = -1
-                    e5.replica_directory_id = ZERO_UUID
-                    e5.high_watermark = 9223372036854775807
-                    e5.unknown_tagged_fields = ()
-                    e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.log_start_offset, e5.partition_max_bytes = unpack_iiqqi(d, o)
-                    o += 28
-                    l4.append(e5)
+                p5 = o + 28 * n
+                for v7, v8, v9, v10, v11 in iterate_iiqqi(d[o:p5]):
+                    e6 = _FetchPartition()
+                    e6.last_fetched_epoch = -1
+                    e6.replica_directory_id = ZERO_UUID
+                    e6.high_watermark = 9223372036854775807
+                    e6.partition = v7
+                    e6.current_leader_epoch = v8
+                    e6.fetch_offset = v9
+                    e6.log_start_offset = v10
+                    e6.partition_max_bytes = v11
+                    e6.unknown_tagged_fields = ()
+                    l4.append(e6)
+                else:
+                    o = p5
             e3.unknown_tagged_fields = ()
             l2.append(e3)
     n, = unpack_i(d, o)
@@ -549,14 +576,14 @@ def _read_v11(d, o):
     if n < 0:
         raise null_field("ForgottenTopicsData")
     else:
-        m.forgotten_topics_data = l6 = []
+        m.forgotten_topics_data = l12 = []
         for _ in range(n):
-            e7 = _ForgottenTopic()
-            e7.topic_id = ZERO_UUID
+            e13 = _ForgottenTopic()
+            e13.topic_id = ZERO_UUID
             n, = unpack_h(d, o)
             o += 2
             if n >= 0:
-                e7.topic = d[o:(o := o + n)].decode()
+                e13.topic = d[o:(o := o + n)].decode()
             else:
                 raise null_field("Topic")
             n, = unpack_i(d, o)
@@ -566,10 +593,10 @@ def _read_v11(d, o):
             if n < 0:
                 raise null_field("Partitions")
             else:
-                e7.partitions = [*unpack_all_i[n](d, o)]
+                e13.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
-            e7.unknown_tagged_fields = ()
-            l6.append(e7)
+            e13.unknown_tagged_fields = ()
+            l12.append(e13)
     n, = unpack_h(d, o)
     o += 2
     if n >= 0:
@@ -608,30 +635,52 @@ def _read_v12(d, o):
         else:
             n, o = compact_count(d, o, n, 33, "Partitions")
         e3.partitions = l4 = []
-        for _ in range(n):
-            e5 = _FetchPartition()
-            e5.replica_directory_id = ZERO_UUID
-            e5.high_watermark = 9223372036854775807
-            e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.last_fetched_epoch, e5.log_start_offset, e5.partition_max_bytes, t = unpack_iiqiqiB(d, o)
-            o += 33
-            e5.unknown_tagged_fields = ()
+        p5 = o + 33 * n
+        for v7, v8, v9, v10, v11, v12, t in iterate_iiqiqiB(d[o:p5]):
             if t:
-                u6 = []
-                if t > 127:
-                    t, o = tag_count(d, o, t)
-                for _ in range(t):
-                    t7, n, o = tag_header(d, o)
-                    p8 = o + n
-                    if t7 == 0:
-                        raise misplaced_tag("ReplicaDirectoryId", o)
-                    elif t7 == 1:
-                        raise misplaced_tag("HighWatermark", o)
-                    else:
-                        u6.append((t7, d[o:p8]))
-                        o = p8
-                if u6:
-                    e5.unknown_tagged_fields = u6
-            l4.append(e5)
+                o += 33 * len(l4)
+                for _ in range(n - len(l4)):
+                    e13 = _FetchPartition()
+                    e13.replica_directory_id = ZERO_UUID
+                    e13.high_watermark = 9223372036854775807
+                    e13.partition, e13.current_leader_epoch, e13.fetch_offset, e13.last_fetched_epoch, e13.log_start_offset, e13.partition_max_bytes, t = unpack_iiqiqiB(d, o)
+                    o += 33
+                    e13.unknown_tagged_fields = ()
+                    if t:
+                        u14 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        for _ in range(t):
+                            t15 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t15 > 127 or n > 127:
+                                t15, n, o = tag_header(d, o - 2)
+                            p16 = o + n
+                            if t15 == 0:
+                                raise misplaced_tag("ReplicaDirectoryId", o)
+                            elif t15 == 1:
+                                raise misplaced_tag("HighWatermark", o)
+                            else:
+                                if u14 is None:
+                                    e13.unknown_tagged_fields = u14 = []
+                                u14.append((t15, d[o:p16]))
+                                o = p16
+                    l4.append(e13)
+                break
+            e6 = _FetchPartition()
+            e6.replica_directory_id = ZERO_UUID
+            e6.high_watermark = 9223372036854775807
+            e6.partition = v7
+            e6.current_leader_epoch = v8
+            e6.fetch_offset = v9
+            e6.last_fetched_epoch = v10
+            e6.log_start_offset = v11
+            e6.partition_max_bytes = v12
+            e6.unknown_tagged_fields = ()
+            l4.append(e6)
+        else:
+            o = p5
         t = d[o]
         o += 1
         if t:
@@ -645,33 +694,33 @@ def _read_v12(d, o):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 3, "ForgottenTopicsData")
-    m.forgotten_topics_data = l9 = []
+    m.forgotten_topics_data = l17 = []
     for _ in range(n):
-        e10 = _ForgottenTopic()
-        e10.topic_id = ZERO_UUID
+        e18 = _ForgottenTopic()
+        e18.topic_id = ZERO_UUID
         n = d[o]
         if 0 < n < 128:
-            e10.topic = d[o + 1:(o := o + n)].decode()
+            e18.topic = d[o + 1:(o := o + n)].decode()
         else:
-            e10.topic, o = compact_string(d, o + 1, n, "Topic")
+            e18.topic, o = compact_string(d, o + 1, n, "Topic")
         n = d[o]
         o += 1
         if 1 < n < 128:
-            e10.partitions = [*unpack_all_i[n - 1](d, o)]
+            e18.partitions = [*unpack_all_i[n - 1](d, o)]
             o += 4 * n - 4
         elif n == 1:
-            e10.partitions = []
+            e18.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-            e10.partitions = [*unpack_all_i[n](d, o)]
+            e18.partitions = [*unpack_all_i[n](d, o)]
             o += 4 * n
         t = d[o]
         o += 1
         if t:
-            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+            e18.unknown_tagged_fields, o = read_tags(d, o, t)
         else:
-            e10.unknown_tagged_fields = ()
-        l9.append(e10)
+            e18.unknown_tagged_fields = ()
+        l17.append(e18)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
@@ -682,13 +731,17 @@ def _read_v12(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u11 = []
+        u19 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t12, n, o = tag_header(d, o)
-            p13 = o + n
-            if t12 == 0:
+            t20 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t20 > 127 or n > 127:
+                t20, n, o = tag_header(d, o - 2)
+            p21 = o + n
+            if t20 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -697,15 +750,15 @@ def _read_v12(d, o):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p13:
+                if o != p21:
                     raise wrong_tag_size("ClusterId", o)
-            elif t12 == 1:
+            elif t20 == 1:
                 raise misplaced_tag("ReplicaState", o)
             else:
-                u11.append((t12, d[o:p13]))
-                o = p13
-        if u11:
-            m.unknown_tagged_fields = u11
+                if u19 is None:
+                    m.unknown_tagged_fields = u19 = []
+                u19.append((t20, d[o:p21]))
+                o = p21
     return m, o
 
 
@@ -732,30 +785,52 @@ def _read_v13(d, o):
         else:
             n, o = compact_count(d, o, n, 33, "Partitions")
         e3.partitions = l4 = []
-        for _ in range(n):
-            e5 = _FetchPartition()
-            e5.replica_directory_id = ZERO_UUID
-            e5.high_watermark = 9223372036854775807
-            e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.last_fetched_epoch, e5.log_start_offset, e5.partition_max_bytes, t = unpack_iiqiqiB(d, o)
-            o += 33
-            e5.unknown_tagged_fields = ()
+        p5 = o + 33 * n
+        for v7, v8, v9, v10, v11, v12, t in iterate_iiqiqiB(d[o:p5]):
             if t:
-                u6 = []
-                if t > 127:
-                    t, o = tag_count(d, o, t)
-                for _ in range(t):
-                    t7, n, o = tag_header(d, o)
-                    p8 = o + n
-                    if t7 == 0:
-                        raise misplaced_tag("ReplicaDirectoryId", o)
-                    elif t7 == 1:
-                        raise misplaced_tag("HighWatermark", o)
-                    else:
-                        u6.append((t7, d[o:p8]))
-                        o = p8
-                if u6:
-                    e5.unknown_tagged_fields = u6
-            l4.append(e5)
+                o += 33 * len(l4)
+                for _ in range(n - len(l4)):
+                    e13 = _FetchPartition()
+                    e13.replica_directory_id = ZERO_UUID
+                    e13.high_watermark = 9223372036854775807
+                    e13.partition, e13.current_leader_epoch, e13.fetch_offset, e13.last_fetched_epoch, e13.log_start_offset, e13.partition_max_bytes, t = unpack_iiqiqiB(d, o)
+                    o += 33
+                    e13.unknown_tagged_fields = ()
+                    if t:
+                        u14 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        for _ in range(t):
+                            t15 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t15 > 127 or n > 127:
+                                t15, n, o = tag_header(d, o - 2)
+                            p16 = o + n
+                            if t15 == 0:
+                                raise misplaced_tag("ReplicaDirectoryId", o)
+                            elif t15 == 1:
+                                raise misplaced_tag("HighWatermark", o)
+                            else:
+                                if u14 is None:
+                                    e13.unknown_tagged_fields = u14 = []
+                                u14.append((t15, d[o:p16]))
+                                o = p16
+                    l4.append(e13)
+                break
+            e6 = _FetchPartition()
+            e6.replica_directory_id = ZERO_UUID
+            e6.high_watermark = 9223372036854775807
+            e6.partition = v7
+            e6.current_leader_epoch = v8
+            e6.fetch_offset = v9
+            e6.last_fetched_epoch = v10
+            e6.log_start_offset = v11
+            e6.partition_max_bytes = v12
+            e6.unknown_tagged_fields = ()
+            l4.append(e6)
+        else:
+            o = p5
         t = d[o]
         o += 1
         if t:
@@ -769,28 +844,28 @@ def _read_v13(d, o):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
-    m.forgotten_topics_data = l9 = []
+    m.forgotten_topics_data = l17 = []
     for _ in range(n):
-        e10 = _ForgottenTopic()
-        e10.topic = ""
-        e10.topic_id, n = unpack_UB(d, o)
+        e18 = _ForgottenTopic()
+        e18.topic = ""
+        e18.topic_id, n = unpack_UB(d, o)
         o += 17
         if 1 < n < 128:
-            e10.partitions = [*unpack_all_i[n - 1](d, o)]
+            e18.partitions = [*unpack_all_i[n - 1](d, o)]
             o += 4 * n - 4
         elif n == 1:
-            e10.partitions = []
+            e18.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-            e10.partitions = [*unpack_all_i[n](d, o)]
+            e18.partitions = [*unpack_all_i[n](d, o)]
             o += 4 * n
         t = d[o]
         o += 1
         if t:
-            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+            e18.unknown_tagged_fields, o = read_tags(d, o, t)
         else:
-            e10.unknown_tagged_fields = ()
-        l9.append(e10)
+            e18.unknown_tagged_fields = ()
+        l17.append(e18)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
@@ -801,13 +876,17 @@ def _read_v13(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u11 = []
+        u19 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t12, n, o = tag_header(d, o)
-            p13 = o + n
-            if t12 == 0:
+            t20 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t20 > 127 or n > 127:
+                t20, n, o = tag_header(d, o - 2)
+            p21 = o + n
+            if t20 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -816,15 +895,15 @@ def _read_v13(d, o):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p13:
+                if o != p21:
                     raise wrong_tag_size("ClusterId", o)
-            elif t12 == 1:
+            elif t20 == 1:
                 raise misplaced_tag("ReplicaState", o)
             else:
-                u11.append((t12, d[o:p13]))
-                o = p13
-        if u11:
-            m.unknown_tagged_fields = u11
+                if u19 is None:
+                    m.unknown_tagged_fields = u19 = []
+                u19.append((t20, d[o:p21]))
+                o = p21
     return m, o
 
 
@@ -848,30 +927,52 @@ def _read_v15(d, o):
         else:
             n, o = compact_count(d, o, n, 33, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _FetchPartition()
-            e4.replica_directory_id = ZERO_UUID
-            e4.high_watermark = 9223372036854775807
-            e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes, t = unpack_iiqiqiB(d, o)
-            o += 33
-            e4.unknown_tagged_fields = ()
+        p4 = o + 33 * n
+        for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:p4]):
             if t:
-                u5 = []
-                if t > 127:
-                    t, o = tag_count(d, o, t)
-                for _ in range(t):
-                    t6, n, o = tag_header(d, o)
-                    p7 = o + n
-                    if t6 == 0:
-                        raise misplaced_tag("ReplicaDirectoryId", o)
-                    elif t6 == 1:
-                        raise misplaced_tag("HighWatermark", o)
-                    else:
-                        u5.append((t6, d[o:p7]))
-                        o = p7
-                if u5:
-                    e4.unknown_tagged_fields = u5
-            l3.append(e4)
+                o += 33 * len(l3)
+                for _ in range(n - len(l3)):
+                    e12 = _FetchPartition()
+                    e12.replica_directory_id = ZERO_UUID
+                    e12.high_watermark = 9223372036854775807
+                    e12.partition, e12.current_leader_epoch, e12.fetch_offset, e12.last_fetched_epoch, e12.log_start_offset, e12.partition_max_bytes, t = unpack_iiqiqiB(d, o)
+                    o += 33
+                    e12.unknown_tagged_fields = ()
+                    if t:
+                        u13 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        for _ in range(t):
+                            t14 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t14 > 127 or n > 127:
+                                t14, n, o = tag_header(d, o - 2)
+                            p15 = o + n
+                            if t14 == 0:
+                                raise misplaced_tag("ReplicaDirectoryId", o)
+                            elif t14 == 1:
+                                raise misplaced_tag("HighWatermark", o)
+                            else:
+                                if u13 is None:
+                                    e12.unknown_tagged_fields = u13 = []
+                                u13.append((t14, d[o:p15]))
+                                o = p15
+                    l3.append(e12)
+                break
+            e5 = _FetchPartition()
+            e5.replica_directory_id = ZERO_UUID
+            e5.high_watermark = 9223372036854775807
+            e5.partition = v6
+            e5.current_leader_epoch = v7
+            e5.fetch_offset = v8
+            e5.last_fetched_epoch = v9
+            e5.log_start_offset = v10
+            e5.partition_max_bytes = v11
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -885,49 +986,53 @@ def _read_v15(d, o):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
-    m.forgotten_topics_data = l8 = []
+    m.forgotten_topics_data = l16 = []
     for _ in range(n):
-        e9 = _ForgottenTopic()
-        e9.topic = ""
-        e9.topic_id, n = unpack_UB(d, o)
+        e17 = _ForgottenTopic()
+        e17.topic = ""
+        e17.topic_id, n = unpack_UB(d, o)
         o += 17
         if 1 < n < 128:
-            e9.partitions = [*unpack_all_i[n - 1](d, o)]
+            e17.partitions = [*unpack_all_i[n - 1](d, o)]
             o += 4 * n - 4
         elif n == 1:
-            e9.partitions = []
+            e17.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-            e9.partitions = [*unpack_all_i[n](d, o)]
+            e17.partitions = [*unpack_all_i[n](d, o)]
             o += 4 * n
         t = d[o]
         o += 1
         if t:
-            e9.unknown_tagged_fields, o = read_tags(d, o, t)
+            e17.unknown_tagged_fields, o = read_tags(d, o, t)
         else:
-            e9.unknown_tagged_fields = ()
-        l8.append(e9)
+            e17.unknown_tagged_fields = ()
+        l16.append(e17)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
     else:
         m.rack_id, o = compact_string(d, o + 1, n, "RackId")
     m.cluster_id = None
-    m.replica_state = e10 = _ReplicaState()
-    e10.replica_id = -1
-    e10.replica_epoch = -1
-    e10.unknown_tagged_fields = ()
+    m.replica_state = e18 = _ReplicaState()
+    e18.replica_id = -1
+    e18.replica_epoch = -1
+    e18.unknown_tagged_fields = ()
     t = d[o]
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u11 = []
+        u19 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t12, n, o = tag_header(d, o)
-            p13 = o + n
-            if t12 == 0:
+            t20 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t20 > 127 or n > 127:
+                t20, n, o = tag_header(d, o - 2)
+            p21 = o + n
+            if t20 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -936,23 +1041,23 @@ def _read_v15(d, o):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p13:
+                if o != p21:
                     raise wrong_tag_size("ClusterId", o)
-            elif t12 == 1:
-                m.replica_state = e14 = _ReplicaState()
-                e14.replica_id, e14.replica_epoch, t = unpack_iqB(d, o)
+            elif t20 == 1:
+                m.replica_state = e22 = _ReplicaState()
+                e22.replica_id, e22.replica_epoch, t = unpack_iqB(d, o)
                 o += 13
                 if t:
-                    e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e22.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e14.unknown_tagged_fields = ()
-                if o != p13:
+                    e22.unknown_tagged_fields = ()
+                if o != p21:
                     raise wrong_tag_size("ReplicaState", o)
             else:
-                u11.append((t12, d[o:p13]))
-                o = p13
-        if u11:
-            m.unknown_tagged_fields = u11
+                if u19 is None:
+                    m.unknown_tagged_fields = u19 = []
+                u19.append((t20, d[o:p21]))
+                o = p21
     return m, o
 
 
@@ -976,33 +1081,55 @@ def _read_v17(d, o):
         else:
             n, o = compact_count(d, o, n, 33, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _FetchPartition()
-            e4.high_watermark = 9223372036854775807
-            e4.replica_directory_id = ZERO_UUID
-            e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes, t = unpack_iiqiqiB(d, o)
-            o += 33
-            e4.unknown_tagged_fields = ()
+        p4 = o + 33 * n
+        for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:p4]):
             if t:
-                u5 = []
-                if t > 127:
-                    t, o = tag_count(d, o, t)
-                for _ in range(t):
-                    t6, n, o = tag_header(d, o)
-                    p7 = o + n
-                    if t6 == 0:
-                        e4.replica_directory_id, = unpack_U(d, o)
-                        o += 16
-                        if o != p7:
-                            raise wrong_tag_size("ReplicaDirectoryId", o)
-                    elif t6 == 1:
-                        raise misplaced_tag("HighWatermark", o)
-                    else:
-                        u5.append((t6, d[o:p7]))
-                        o = p7
-                if u5:
-                    e4.unknown_tagged_fields = u5
-            l3.append(e4)
+                o += 33 * len(l3)
+                for _ in range(n - len(l3)):
+                    e12 = _FetchPartition()
+                    e12.high_watermark = 9223372036854775807
+                    e12.replica_directory_id = ZERO_UUID
+                    e12.partition, e12.current_leader_epoch, e12.fetch_offset, e12.last_fetched_epoch, e12.log_start_offset, e12.partition_max_bytes, t = unpack_iiqiqiB(d, o)
+                    o += 33
+                    e12.unknown_tagged_fields = ()
+                    if t:
+                        u13 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        for _ in range(t):
+                            t14 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t14 > 127 or n > 127:
+                                t14, n, o = tag_header(d, o - 2)
+                            p15 = o + n
+                            if t14 == 0:
+                                e12.replica_directory_id, = unpack_U(d, o)
+                                o += 16
+                                if o != p15:
+                                    raise wrong_tag_size("ReplicaDirectoryId", o)
+                            elif t14 == 1:
+                                raise misplaced_tag("HighWatermark", o)
+                            else:
+                                if u13 is None:
+                                    e12.unknown_tagged_fields = u13 = []
+                                u13.append((t14, d[o:p15]))
+                                o = p15
+                    l3.append(e12)
+                break
+            e5 = _FetchPartition()
+            e5.high_watermark = 9223372036854775807
+            e5.replica_directory_id = ZERO_UUID
+            e5.partition = v6
+            e5.current_leader_epoch = v7
+            e5.fetch_offset = v8
+            e5.last_fetched_epoch = v9
+            e5.log_start_offset = v10
+            e5.partition_max_bytes = v11
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -1016,49 +1143,53 @@ def _read_v17(d, o):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
-    m.forgotten_topics_data = l8 = []
+    m.forgotten_topics_data = l16 = []
     for _ in range(n):
-        e9 = _ForgottenTopic()
-        e9.topic = ""
-        e9.topic_id, n = unpack_UB(d, o)
+        e17 = _ForgottenTopic()
+        e17.topic = ""
+        e17.topic_id, n = unpack_UB(d, o)
         o += 17
         if 1 < n < 128:
-            e9.partitions = [*unpack_all_i[n - 1](d, o)]
+            e17.partitions = [*unpack_all_i[n - 1](d, o)]
             o += 4 * n - 4
         elif n == 1:
-            e9.partitions = []
+            e17.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-            e9.partitions = [*unpack_all_i[n](d, o)]
+            e17.partitions = [*unpack_all_i[n](d, o)]
             o += 4 * n
         t = d[o]
         o += 1
         if t:
-            e9.unknown_tagged_fields, o = read_tags(d, o, t)
+            e17.unknown_tagged_fields, o = read_tags(d, o, t)
         else:
-            e9.unknown_tagged_fields = ()
-        l8.append(e9)
+            e17.unknown_tagged_fields = ()
+        l16.append(e17)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
     else:
         m.rack_id, o = compact_string(d, o + 1, n, "RackId")
     m.cluster_id = None
-    m.replica_state = e10 = _ReplicaState()
-    e10.replica_id = -1
-    e10.replica_epoch = -1
-    e10.unknown_tagged_fields = ()
+    m.replica_state = e18 = _ReplicaState()
+    e18.replica_id = -1
+    e18.replica_epoch = -1
+    e18.unknown_tagged_fields = ()
     t = d[o]
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u11 = []
+        u19 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t12, n, o = tag_header(d, o)
-            p13 = o + n
-            if t12 == 0:
+            t20 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t20 > 127 or n > 127:
+                t20, n, o = tag_header(d, o - 2)
+            p21 = o + n
+            if t20 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -1067,23 +1198,23 @@ def _read_v17(d, o):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p13:
+                if o != p21:
                     raise wrong_tag_size("ClusterId", o)
-            elif t12 == 1:
-                m.replica_state = e14 = _ReplicaState()
-                e14.replica_id, e14.replica_epoch, t = unpack_iqB(d, o)
+            elif t20 == 1:
+                m.replica_state = e22 = _ReplicaState()
+                e22.replica_id, e22.replica_epoch, t = unpack_iqB(d, o)
                 o += 13
                 if t:
-                    e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e22.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e14.unknown_tagged_fields = ()
-                if o != p13:
+                    e22.unknown_tagged_fields = ()
+                if o != p21:
                     raise wrong_tag_size("ReplicaState", o)
             else:
-                u11.append((t12, d[o:p13]))
-                o = p13
-        if u11:
-            m.unknown_tagged_fields = u11
+                if u19 is None:
+                    m.unknown_tagged_fields = u19 = []
+                u19.append((t20, d[o:p21]))
+                o = p21
     return m, o
 
 
@@ -1107,36 +1238,58 @@ def _read_v18(d, o):
         else:
             n, o = compact_count(d, o, n, 33, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _FetchPartition()
-            e4.replica_directory_id = ZERO_UUID
-            e4.high_watermark = 9223372036854775807
-            e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes, t = unpack_iiqiqiB(d, o)
-            o += 33
-            e4.unknown_tagged_fields = ()
+        p4 = o + 33 * n
+        for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:p4]):
             if t:
-                u5 = []
-                if t > 127:
-                    t, o = tag_count(d, o, t)
-                for _ in range(t):
-                    t6, n, o = tag_header(d, o)
-                    p7 = o + n
-                    if t6 == 0:
-                        e4.replica_directory_id, = unpack_U(d, o)
-                        o += 16
-                        if o != p7:
-                            raise wrong_tag_size("ReplicaDirectoryId", o)
-                    elif t6 == 1:
-                        e4.high_watermark, = unpack_q(d, o)
-                        o += 8
-                        if o != p7:
-                            raise wrong_tag_size("HighWatermark", o)
-                    else:
-                        u5.append((t6, d[o:p7]))
-                        o = p7
-                if u5:
-                    e4.unknown_tagged_fields = u5
-            l3.append(e4)
+                o += 33 * len(l3)
+                for _ in range(n - len(l3)):
+                    e12 = _FetchPartition()
+                    e12.replica_directory_id = ZERO_UUID
+                    e12.high_watermark = 9223372036854775807
+                    e12.partition, e12.current_leader_epoch, e12.fetch_offset, e12.last_fetched_epoch, e12.log_start_offset, e12.partition_max_bytes, t = unpack_iiqiqiB(d, o)
+                    o += 33
+                    e12.unknown_tagged_fields = ()
+                    if t:
+                        u13 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        for _ in range(t):
+                            t14 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t14 > 127 or n > 127:
+                                t14, n, o = tag_header(d, o - 2)
+                            p15 = o + n
+                            if t14 == 0:
+                                e12.replica_directory_id, = unpack_U(d, o)
+                                o += 16
+                                if o != p15:
+                                    raise wrong_tag_size("ReplicaDirectoryId", o)
+                            elif t14 == 1:
+                                e12.high_watermark, = unpack_q(d, o)
+                                o += 8
+                                if o != p15:
+                                    raise wrong_tag_size("HighWatermark", o)
+                            else:
+                                if u13 is None:
+                                    e12.unknown_tagged_fields = u13 = []
+                                u13.append((t14, d[o:p15]))
+                                o = p15
+                    l3.append(e12)
+                break
+            e5 = _FetchPartition()
+            e5.replica_directory_id = ZERO_UUID
+            e5.high_watermark = 9223372036854775807
+            e5.partition = v6
+            e5.current_leader_epoch = v7
+            e5.fetch_offset = v8
+            e5.last_fetched_epoch = v9
+            e5.log_start_offset = v10
+            e5.partition_max_bytes = v11
+            e5.unknown_tagged_fields = ()
+            l3.append(e5)
+        else:
+            o = p4
         t = d[o]
         o += 1
         if t:
@@ -1150,49 +1303,53 @@ def _read_v18(d, o):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
-    m.forgotten_topics_data = l8 = []
+    m.forgotten_topics_data = l16 = []
     for _ in range(n):
-        e9 = _ForgottenTopic()
-        e9.topic = ""
-        e9.topic_id, n = unpack_UB(d, o)
+        e17 = _ForgottenTopic()
+        e17.topic = ""
+        e17.topic_id, n = unpack_UB(d, o)
         o += 17
         if 1 < n < 128:
-            e9.partitions = [*unpack_all_i[n - 1](d, o)]
+            e17.partitions = [*unpack_all_i[n - 1](d, o)]
             o += 4 * n - 4
         elif n == 1:
-            e9.partitions = []
+            e17.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-            e9.partitions = [*unpack_all_i[n](d, o)]
+            e17.partitions = [*unpack_all_i[n](d, o)]
             o += 4 * n
         t = d[o]
         o += 1
         if t:
-            e9.unknown_tagged_fields, o = read_tags(d, o, t)
+            e17.unknown_tagged_fields, o = read_tags(d, o, t)
         else:
-            e9.unknown_tagged_fields = ()
-        l8.append(e9)
+            e17.unknown_tagged_fields = ()
+        l16.append(e17)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
     else:
         m.rack_id, o = compact_string(d, o + 1, n, "RackId")
     m.cluster_id = None
-    m.replica_state = e10 = _ReplicaState()
-    e10.replica_id = -1
-    e10.replica_epoch = -1
-    e10.unknown_tagged_fields = ()
+    m.replica_state = e18 = _ReplicaState()
+    e18.replica_id = -1
+    e18.replica_epoch = -1
+    e18.unknown_tagged_fields = ()
     t = d[o]
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u11 = []
+        u19 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t12, n, o = tag_header(d, o)
-            p13 = o + n
-            if t12 == 0:
+            t20 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t20 > 127 or n > 127:
+                t20, n, o = tag_header(d, o - 2)
+            p21 = o + n
+            if t20 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -1201,23 +1358,23 @@ def _read_v18(d, o):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p13:
+                if o != p21:
                     raise wrong_tag_size("ClusterId", o)
-            elif t12 == 1:
-                m.replica_state = e14 = _ReplicaState()
-                e14.replica_id, e14.replica_epoch, t = unpack_iqB(d, o)
+            elif t20 == 1:
+                m.replica_state = e22 = _ReplicaState()
+                e22.replica_id, e22.replica_epoch, t = unpack_iqB(d, o)
                 o += 13
                 if t:
-                    e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e22.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e14.unknown_tagged_fields = ()
-                if o != p13:
+                    e22.unknown_tagged_fields = ()
+                if o != p21:
                     raise wrong_tag_size("ReplicaState", o)
             else:
-                u11.append((t12, d[o:p13]))
-                o = p13
-        if u11:
-            m.unknown_tagged_fields = u11
+                if u19 is None:
+                    m.unknown_tagged_fields = u19 = []
+                u19.append((t20, d[o:p21]))
+                o = p21
     return m, o
 
 

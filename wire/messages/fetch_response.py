@@ -22,7 +22,6 @@ from mockraft.wire.primitives import (
     nullable_compact_bytes,
     nullable_compact_count,
     nullable_compact_string,
-    pack_each,
     packed,
     read_tags,
     tag_count,
@@ -42,8 +41,6 @@ iterate_qq = packed("qq").iter_unpack
 iterate_qqB = packed("qqB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
-pack_each_qq = pack_each("qq")
-pack_each_qqx = pack_each("qqx")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -685,11 +682,15 @@ def _read_v12(d, o):
             o += 1
             e4.unknown_tagged_fields = ()
             if t:
-                u14 = []
+                u14 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
                 for _ in range(t):
-                    t15, n, o = tag_header(d, o)
+                    t15 = d[o]
+                    n = d[o + 1]
+                    o += 2
+                    if t15 > 127 or n > 127:
+                        t15, n, o = tag_header(d, o - 2)
                     p16 = o + n
                     if t15 == 0:
                         e4.diverging_epoch = e17 = _EpochEndOffset()
@@ -722,10 +723,10 @@ def _read_v12(d, o):
                         if o != p16:
                             raise wrong_tag_size("SnapshotId", o)
                     else:
+                        if u14 is None:
+                            e4.unknown_tagged_fields = u14 = []
                         u14.append((t15, d[o:p16]))
                         o = p16
-                if u14:
-                    e4.unknown_tagged_fields = u14
             l3.append(e4)
         t = d[o]
         o += 1
@@ -738,19 +739,23 @@ def _read_v12(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u20 = []
+        u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t21, n, o = tag_header(d, o)
+            t21 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t21 > 127 or n > 127:
+                t21, n, o = tag_header(d, o - 2)
             p22 = o + n
             if t21 == 0:
                 raise misplaced_tag("NodeEndpoints", o)
             else:
+                if u20 is None:
+                    m.unknown_tagged_fields = u20 = []
                 u20.append((t21, d[o:p22]))
                 o = p22
-        if u20:
-            m.unknown_tagged_fields = u20
     return m, o
 
 
@@ -832,11 +837,15 @@ def _read_v13(d, o):
             o += 1
             e4.unknown_tagged_fields = ()
             if t:
-                u14 = []
+                u14 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
                 for _ in range(t):
-                    t15, n, o = tag_header(d, o)
+                    t15 = d[o]
+                    n = d[o + 1]
+                    o += 2
+                    if t15 > 127 or n > 127:
+                        t15, n, o = tag_header(d, o - 2)
                     p16 = o + n
                     if t15 == 0:
                         e4.diverging_epoch = e17 = _EpochEndOffset()
@@ -869,10 +878,10 @@ def _read_v13(d, o):
                         if o != p16:
                             raise wrong_tag_size("SnapshotId", o)
                     else:
+                        if u14 is None:
+                            e4.unknown_tagged_fields = u14 = []
                         u14.append((t15, d[o:p16]))
                         o = p16
-                if u14:
-                    e4.unknown_tagged_fields = u14
             l3.append(e4)
         t = d[o]
         o += 1
@@ -885,19 +894,23 @@ def _read_v13(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u20 = []
+        u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t21, n, o = tag_header(d, o)
+            t21 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t21 > 127 or n > 127:
+                t21, n, o = tag_header(d, o - 2)
             p22 = o + n
             if t21 == 0:
                 raise misplaced_tag("NodeEndpoints", o)
             else:
+                if u20 is None:
+                    m.unknown_tagged_fields = u20 = []
                 u20.append((t21, d[o:p22]))
                 o = p22
-        if u20:
-            m.unknown_tagged_fields = u20
     return m, o
 
 
@@ -978,11 +991,15 @@ def _read_v16(d, o):
             o += 1
             e4.unknown_tagged_fields = ()
             if t:
-                u14 = []
+                u14 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
                 for _ in range(t):
-                    t15, n, o = tag_header(d, o)
+                    t15 = d[o]
+                    n = d[o + 1]
+                    o += 2
+                    if t15 > 127 or n > 127:
+                        t15, n, o = tag_header(d, o - 2)
                     p16 = o + n
                     if t15 == 0:
                         e4.diverging_epoch = e17 = _EpochEndOffset()
@@ -1015,10 +1032,10 @@ def _read_v16(d, o):
                         if o != p16:
                             raise wrong_tag_size("SnapshotId", o)
                     else:
+                        if u14 is None:
+                            e4.unknown_tagged_fields = u14 = []
                         u14.append((t15, d[o:p16]))
                         o = p16
-                if u14:
-                    e4.unknown_tagged_fields = u14
             l3.append(e4)
         t = d[o]
         o += 1
@@ -1032,11 +1049,15 @@ def _read_v16(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u20 = []
+        u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t21, n, o = tag_header(d, o)
+            t21 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t21 > 127 or n > 127:
+                t21, n, o = tag_header(d, o - 2)
             p22 = o + n
             if t21 == 0:
                 n = d[o]
@@ -1073,10 +1094,10 @@ def _read_v16(d, o):
                 if o != p22:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:
+                if u20 is None:
+                    m.unknown_tagged_fields = u20 = []
                 u20.append((t21, d[o:p22]))
                 o = p22
-        if u20:
-            m.unknown_tagged_fields = u20
     return m, o
 
 
@@ -1113,20 +1134,16 @@ def _write_v4(m):
             else:
                 n = len(l6)
             r.append(pack_ihqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, n))
-            if len(l6) > 8:
-                f7 = [v for e in l6 for v in (e.producer_id, e.first_offset)]
-                r.append(pack_each_qq[len(l6)](*f7))
-            else:
-                for e8 in l6:
-                    r.append(pack_qq(e8.producer_id, e8.first_offset))
-            b9 = e5.records
-            if b9 is None:
+            for e7 in l6:
+                r.append(pack_qq(e7.producer_id, e7.first_offset))
+            b8 = e5.records
+            if b8 is None:
                 n = -1
-                b9 = b""
+                b8 = b""
             else:
-                n = len(b9)
+                n = len(b8)
             r.append(pack_i(n))
-            r.append(b9)
+            r.append(b8)
     return b"".join(r)
 
 
@@ -1163,20 +1180,16 @@ def _write_v5(m):
             else:
                 n = len(l6)
             r.append(pack_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n))
-            if len(l6) > 8:
-                f7 = [v for e in l6 for v in (e.producer_id, e.first_offset)]
-                r.append(pack_each_qq[len(l6)](*f7))
-            else:
-                for e8 in l6:
-                    r.append(pack_qq(e8.producer_id, e8.first_offset))
-            b9 = e5.records
-            if b9 is None:
+            for e7 in l6:
+                r.append(pack_qq(e7.producer_id, e7.first_offset))
+            b8 = e5.records
+            if b8 is None:
                 n = -1
-                b9 = b""
+                b8 = b""
             else:
-                n = len(b9)
+                n = len(b8)
             r.append(pack_i(n))
-            r.append(b9)
+            r.append(b8)
     return b"".join(r)
 
 
@@ -1211,20 +1224,16 @@ def _write_v7(m):
             else:
                 n = len(l6)
             r.append(pack_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n))
-            if len(l6) > 8:
-                f7 = [v for e in l6 for v in (e.producer_id, e.first_offset)]
-                r.append(pack_each_qq[len(l6)](*f7))
-            else:
-                for e8 in l6:
-                    r.append(pack_qq(e8.producer_id, e8.first_offset))
-            b9 = e5.records
-            if b9 is None:
+            for e7 in l6:
+                r.append(pack_qq(e7.producer_id, e7.first_offset))
+            b8 = e5.records
+            if b8 is None:
                 n = -1
-                b9 = b""
+                b8 = b""
             else:
-                n = len(b9)
+                n = len(b8)
             r.append(pack_i(n))
-            r.append(b9)
+            r.append(b8)
     return b"".join(r)
 
 
@@ -1257,20 +1266,16 @@ def _write_v11(m):
             else:
                 n = len(l6)
             r.append(pack_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n))
-            if len(l6) > 8:
-                f7 = [v for e in l6 for v in (e.producer_id, e.first_offset)]
-                r.append(pack_each_qq[len(l6)](*f7))
-            else:
-                for e8 in l6:
-                    r.append(pack_qq(e8.producer_id, e8.first_offset))
-            b9 = e5.records
-            if b9 is None:
+            for e7 in l6:
+                r.append(pack_qq(e7.producer_id, e7.first_offset))
+            b8 = e5.records
+            if b8 is None:
                 n = -1
-                b9 = b""
+                b8 = b""
             else:
-                n = len(b9)
+                n = len(b8)
             r.append(pack_ii(e5.preferred_read_replica, n))
-            r.append(b9)
+            r.append(b8)
     return b"".join(r)
 
 
@@ -1309,57 +1314,53 @@ def _write_v12(m):
                 r.append(pack_ihqqqB(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n))
             else:
                 r.append(pack_ihqqq(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset) + write_uvarint(n))
-            if len(l6) > 8 and not any([e.unknown_tagged_fields for e in l6]):
-                f7 = [v for e in l6 for v in (e.producer_id, e.first_offset)]
-                r.append(pack_each_qqx[len(l6)](*f7))
-            else:
-                for e8 in l6:
-                    if e8.unknown_tagged_fields:
-                        r.append(pack_qq(e8.producer_id, e8.first_offset) + write_tags(e8.unknown_tagged_fields))
-                    else:
-                        r.append(pack_qqx(e8.producer_id, e8.first_offset))
-            b9 = e5.records
-            if b9 is None:
+            for e7 in l6:
+                if e7.unknown_tagged_fields:
+                    r.append(pack_qq(e7.producer_id, e7.first_offset) + write_tags(e7.unknown_tagged_fields))
+                else:
+                    r.append(pack_qqx(e7.producer_id, e7.first_offset))
+            b8 = e5.records
+            if b8 is None:
                 n = 0
-                b9 = b""
+                b8 = b""
             else:
-                n = len(b9) + 1
+                n = len(b8) + 1
             if n < 128:
                 r.append(pack_iB(e5.preferred_read_replica, n))
             else:
                 r.append(pack_i(e5.preferred_read_replica) + write_uvarint(n))
-            r.append(b9)
+            r.append(b8)
             if (e5.diverging_epoch.epoch != -1 or e5.diverging_epoch.end_offset != -1 or e5.diverging_epoch.unknown_tagged_fields) or (e5.current_leader.leader_id != -1 or e5.current_leader.leader_epoch != -1 or e5.current_leader.unknown_tagged_fields) or (e5.snapshot_id.end_offset != -1 or e5.snapshot_id.epoch != -1 or e5.snapshot_id.unknown_tagged_fields) or e5.unknown_tagged_fields:
-                a10 = len(r)
+                a9 = len(r)
                 r.append(b"\0")
                 if (e5.diverging_epoch.epoch != -1 or e5.diverging_epoch.end_offset != -1 or e5.diverging_epoch.unknown_tagged_fields):
-                    r11 = []
-                    e12 = e5.diverging_epoch
-                    if e12.unknown_tagged_fields:
-                        r11.append(pack_iq(e12.epoch, e12.end_offset) + write_tags(e12.unknown_tagged_fields))
+                    r10 = []
+                    e11 = e5.diverging_epoch
+                    if e11.unknown_tagged_fields:
+                        r10.append(pack_iq(e11.epoch, e11.end_offset) + write_tags(e11.unknown_tagged_fields))
                     else:
-                        r11.append(pack_iqx(e12.epoch, e12.end_offset))
-                    r.append(write_tag(0, r11))
+                        r10.append(pack_iqx(e11.epoch, e11.end_offset))
+                    r.append(write_tag(0, r10))
                 if (e5.current_leader.leader_id != -1 or e5.current_leader.leader_epoch != -1 or e5.current_leader.unknown_tagged_fields):
-                    r13 = []
-                    e14 = e5.current_leader
-                    if e14.unknown_tagged_fields:
-                        r13.append(pack_ii(e14.leader_id, e14.leader_epoch) + write_tags(e14.unknown_tagged_fields))
+                    r12 = []
+                    e13 = e5.current_leader
+                    if e13.unknown_tagged_fields:
+                        r12.append(pack_ii(e13.leader_id, e13.leader_epoch) + write_tags(e13.unknown_tagged_fields))
                     else:
-                        r13.append(pack_iix(e14.leader_id, e14.leader_epoch))
-                    r.append(write_tag(1, r13))
+                        r12.append(pack_iix(e13.leader_id, e13.leader_epoch))
+                    r.append(write_tag(1, r12))
                 if (e5.snapshot_id.end_offset != -1 or e5.snapshot_id.epoch != -1 or e5.snapshot_id.unknown_tagged_fields):
-                    r15 = []
-                    e16 = e5.snapshot_id
-                    if e16.unknown_tagged_fields:
-                        r15.append(pack_qi(e16.end_offset, e16.epoch) + write_tags(e16.unknown_tagged_fields))
+                    r14 = []
+                    e15 = e5.snapshot_id
+                    if e15.unknown_tagged_fields:
+                        r14.append(pack_qi(e15.end_offset, e15.epoch) + write_tags(e15.unknown_tagged_fields))
                     else:
-                        r15.append(pack_qix(e16.end_offset, e16.epoch))
-                    r.append(write_tag(2, r15))
+                        r14.append(pack_qix(e15.end_offset, e15.epoch))
+                    r.append(write_tag(2, r14))
                 if e5.unknown_tagged_fields:
-                    merge_tags(r, a10, e5.unknown_tagged_fields)
+                    merge_tags(r, a9, e5.unknown_tagged_fields)
                 else:
-                    r[a10] = write_uvarint(len(r) - a10 - 1)
+                    r[a9] = write_uvarint(len(r) - a9 - 1)
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -1403,57 +1404,53 @@ def _write_v13(m):
                 r.append(pack_ihqqqB(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n))
             else:
                 r.append(pack_ihqqq(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset) + write_uvarint(n))
-            if len(l5) > 8 and not any([e.unknown_tagged_fields for e in l5]):
-                f6 = [v for e in l5 for v in (e.producer_id, e.first_offset)]
-                r.append(pack_each_qqx[len(l5)](*f6))
-            else:
-                for e7 in l5:
-                    if e7.unknown_tagged_fields:
-                        r.append(pack_qq(e7.producer_id, e7.first_offset) + write_tags(e7.unknown_tagged_fields))
-                    else:
-                        r.append(pack_qqx(e7.producer_id, e7.first_offset))
-            b8 = e4.records
-            if b8 is None:
+            for e6 in l5:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_qq(e6.producer_id, e6.first_offset) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_qqx(e6.producer_id, e6.first_offset))
+            b7 = e4.records
+            if b7 is None:
                 n = 0
-                b8 = b""
+                b7 = b""
             else:
-                n = len(b8) + 1
+                n = len(b7) + 1
             if n < 128:
                 r.append(pack_iB(e4.preferred_read_replica, n))
             else:
                 r.append(pack_i(e4.preferred_read_replica) + write_uvarint(n))
-            r.append(b8)
+            r.append(b7)
             if (e4.diverging_epoch.epoch != -1 or e4.diverging_epoch.end_offset != -1 or e4.diverging_epoch.unknown_tagged_fields) or (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields) or (e4.snapshot_id.end_offset != -1 or e4.snapshot_id.epoch != -1 or e4.snapshot_id.unknown_tagged_fields) or e4.unknown_tagged_fields:
-                a9 = len(r)
+                a8 = len(r)
                 r.append(b"\0")
                 if (e4.diverging_epoch.epoch != -1 or e4.diverging_epoch.end_offset != -1 or e4.diverging_epoch.unknown_tagged_fields):
-                    r10 = []
-                    e11 = e4.diverging_epoch
-                    if e11.unknown_tagged_fields:
-                        r10.append(pack_iq(e11.epoch, e11.end_offset) + write_tags(e11.unknown_tagged_fields))
+                    r9 = []
+                    e10 = e4.diverging_epoch
+                    if e10.unknown_tagged_fields:
+                        r9.append(pack_iq(e10.epoch, e10.end_offset) + write_tags(e10.unknown_tagged_fields))
                     else:
-                        r10.append(pack_iqx(e11.epoch, e11.end_offset))
-                    r.append(write_tag(0, r10))
+                        r9.append(pack_iqx(e10.epoch, e10.end_offset))
+                    r.append(write_tag(0, r9))
                 if (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields):
-                    r12 = []
-                    e13 = e4.current_leader
-                    if e13.unknown_tagged_fields:
-                        r12.append(pack_ii(e13.leader_id, e13.leader_epoch) + write_tags(e13.unknown_tagged_fields))
+                    r11 = []
+                    e12 = e4.current_leader
+                    if e12.unknown_tagged_fields:
+                        r11.append(pack_ii(e12.leader_id, e12.leader_epoch) + write_tags(e12.unknown_tagged_fields))
                     else:
-                        r12.append(pack_iix(e13.leader_id, e13.leader_epoch))
-                    r.append(write_tag(1, r12))
+                        r11.append(pack_iix(e12.leader_id, e12.leader_epoch))
+                    r.append(write_tag(1, r11))
                 if (e4.snapshot_id.end_offset != -1 or e4.snapshot_id.epoch != -1 or e4.snapshot_id.unknown_tagged_fields):
-                    r14 = []
-                    e15 = e4.snapshot_id
-                    if e15.unknown_tagged_fields:
-                        r14.append(pack_qi(e15.end_offset, e15.epoch) + write_tags(e15.unknown_tagged_fields))
+                    r13 = []
+                    e14 = e4.snapshot_id
+                    if e14.unknown_tagged_fields:
+                        r13.append(pack_qi(e14.end_offset, e14.epoch) + write_tags(e14.unknown_tagged_fields))
                     else:
-                        r14.append(pack_qix(e15.end_offset, e15.epoch))
-                    r.append(write_tag(2, r14))
+                        r13.append(pack_qix(e14.end_offset, e14.epoch))
+                    r.append(write_tag(2, r13))
                 if e4.unknown_tagged_fields:
-                    merge_tags(r, a9, e4.unknown_tagged_fields)
+                    merge_tags(r, a8, e4.unknown_tagged_fields)
                 else:
-                    r[a9] = write_uvarint(len(r) - a9 - 1)
+                    r[a8] = write_uvarint(len(r) - a8 - 1)
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -1495,57 +1492,53 @@ def _write_v16(m):
                 r.append(pack_ihqqqB(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n))
             else:
                 r.append(pack_ihqqq(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset) + write_uvarint(n))
-            if len(l5) > 8 and not any([e.unknown_tagged_fields for e in l5]):
-                f6 = [v for e in l5 for v in (e.producer_id, e.first_offset)]
-                r.append(pack_each_qqx[len(l5)](*f6))
-            else:
-                for e7 in l5:
-                    if e7.unknown_tagged_fields:
-                        r.append(pack_qq(e7.producer_id, e7.first_offset) + write_tags(e7.unknown_tagged_fields))
-                    else:
-                        r.append(pack_qqx(e7.producer_id, e7.first_offset))
-            b8 = e4.records
-            if b8 is None:
+            for e6 in l5:
+                if e6.unknown_tagged_fields:
+                    r.append(pack_qq(e6.producer_id, e6.first_offset) + write_tags(e6.unknown_tagged_fields))
+                else:
+                    r.append(pack_qqx(e6.producer_id, e6.first_offset))
+            b7 = e4.records
+            if b7 is None:
                 n = 0
-                b8 = b""
+                b7 = b""
             else:
-                n = len(b8) + 1
+                n = len(b7) + 1
             if n < 128:
                 r.append(pack_iB(e4.preferred_read_replica, n))
             else:
                 r.append(pack_i(e4.preferred_read_replica) + write_uvarint(n))
-            r.append(b8)
+            r.append(b7)
             if (e4.diverging_epoch.epoch != -1 or e4.diverging_epoch.end_offset != -1 or e4.diverging_epoch.unknown_tagged_fields) or (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields) or (e4.snapshot_id.end_offset != -1 or e4.snapshot_id.epoch != -1 or e4.snapshot_id.unknown_tagged_fields) or e4.unknown_tagged_fields:
-                a9 = len(r)
+                a8 = len(r)
                 r.append(b"\0")
                 if (e4.diverging_epoch.epoch != -1 or e4.diverging_epoch.end_offset != -1 or e4.diverging_epoch.unknown_tagged_fields):
-                    r10 = []
-                    e11 = e4.diverging_epoch
-                    if e11.unknown_tagged_fields:
-                        r10.append(pack_iq(e11.epoch, e11.end_offset) + write_tags(e11.unknown_tagged_fields))
+                    r9 = []
+                    e10 = e4.diverging_epoch
+                    if e10.unknown_tagged_fields:
+                        r9.append(pack_iq(e10.epoch, e10.end_offset) + write_tags(e10.unknown_tagged_fields))
                     else:
-                        r10.append(pack_iqx(e11.epoch, e11.end_offset))
-                    r.append(write_tag(0, r10))
+                        r9.append(pack_iqx(e10.epoch, e10.end_offset))
+                    r.append(write_tag(0, r9))
                 if (e4.current_leader.leader_id != -1 or e4.current_leader.leader_epoch != -1 or e4.current_leader.unknown_tagged_fields):
-                    r12 = []
-                    e13 = e4.current_leader
-                    if e13.unknown_tagged_fields:
-                        r12.append(pack_ii(e13.leader_id, e13.leader_epoch) + write_tags(e13.unknown_tagged_fields))
+                    r11 = []
+                    e12 = e4.current_leader
+                    if e12.unknown_tagged_fields:
+                        r11.append(pack_ii(e12.leader_id, e12.leader_epoch) + write_tags(e12.unknown_tagged_fields))
                     else:
-                        r12.append(pack_iix(e13.leader_id, e13.leader_epoch))
-                    r.append(write_tag(1, r12))
+                        r11.append(pack_iix(e12.leader_id, e12.leader_epoch))
+                    r.append(write_tag(1, r11))
                 if (e4.snapshot_id.end_offset != -1 or e4.snapshot_id.epoch != -1 or e4.snapshot_id.unknown_tagged_fields):
-                    r14 = []
-                    e15 = e4.snapshot_id
-                    if e15.unknown_tagged_fields:
-                        r14.append(pack_qi(e15.end_offset, e15.epoch) + write_tags(e15.unknown_tagged_fields))
+                    r13 = []
+                    e14 = e4.snapshot_id
+                    if e14.unknown_tagged_fields:
+                        r13.append(pack_qi(e14.end_offset, e14.epoch) + write_tags(e14.unknown_tagged_fields))
                     else:
-                        r14.append(pack_qix(e15.end_offset, e15.epoch))
-                    r.append(write_tag(2, r14))
+                        r13.append(pack_qix(e14.end_offset, e14.epoch))
+                    r.append(write_tag(2, r13))
                 if e4.unknown_tagged_fields:
-                    merge_tags(r, a9, e4.unknown_tagged_fields)
+                    merge_tags(r, a8, e4.unknown_tagged_fields)
                 else:
-                    r[a9] = write_uvarint(len(r) - a9 - 1)
+                    r[a8] = write_uvarint(len(r) - a8 - 1)
             else:
                 r.append(b"\0")
         if e2.unknown_tagged_fields:
@@ -1553,45 +1546,45 @@ def _write_v16(m):
         else:
             r.append(b"\0")
     if m.node_endpoints or m.unknown_tagged_fields:
-        a16 = len(r)
+        a15 = len(r)
         r.append(b"\0")
         if m.node_endpoints:
-            r17 = []
-            l18 = m.node_endpoints
-            n = len(l18) + 1
+            r16 = []
+            l17 = m.node_endpoints
+            n = len(l17) + 1
             if n < 128:
-                r17.append(UVARINTS[n])
+                r16.append(UVARINTS[n])
             else:
-                r17.append(write_uvarint(n))
-            for e19 in l18:
-                b20 = e19.host.encode()
-                n = len(b20) + 1
+                r16.append(write_uvarint(n))
+            for e18 in l17:
+                b19 = e18.host.encode()
+                n = len(b19) + 1
                 if n < 128:
-                    r17.append(pack_iB(e19.node_id, n))
+                    r16.append(pack_iB(e18.node_id, n))
                 else:
-                    r17.append(pack_i(e19.node_id) + write_string_length(n, "Host"))
-                r17.append(b20)
-                b21 = e19.rack
-                if b21 is None:
+                    r16.append(pack_i(e18.node_id) + write_string_length(n, "Host"))
+                r16.append(b19)
+                b20 = e18.rack
+                if b20 is None:
                     n = 0
-                    b21 = b""
+                    b20 = b""
                 else:
-                    b21 = b21.encode()
-                    n = len(b21) + 1
+                    b20 = b20.encode()
+                    n = len(b20) + 1
                 if n < 128:
-                    r17.append(pack_iB(e19.port, n))
+                    r16.append(pack_iB(e18.port, n))
                 else:
-                    r17.append(pack_i(e19.port) + write_string_length(n, "Rack"))
-                r17.append(b21)
-                if e19.unknown_tagged_fields:
-                    r17.append(write_tags(e19.unknown_tagged_fields))
+                    r16.append(pack_i(e18.port) + write_string_length(n, "Rack"))
+                r16.append(b20)
+                if e18.unknown_tagged_fields:
+                    r16.append(write_tags(e18.unknown_tagged_fields))
                 else:
-                    r17.append(b"\0")
-            r.append(write_tag(0, r17))
+                    r16.append(b"\0")
+            r.append(write_tag(0, r16))
         if m.unknown_tagged_fields:
-            merge_tags(r, a16, m.unknown_tagged_fields)
+            merge_tags(r, a15, m.unknown_tagged_fields)
         else:
-            r[a16] = write_uvarint(len(r) - a16 - 1)
+            r[a15] = write_uvarint(len(r) - a15 - 1)
     else:
         r.append(b"\0")
     return b"".join(r)

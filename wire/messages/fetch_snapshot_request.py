@@ -203,19 +203,23 @@ def _read_v0(d, o):
             o += 9
             e4.unknown_tagged_fields = ()
             if t:
-                u6 = []
+                u6 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
                 for _ in range(t):
-                    t7, n, o = tag_header(d, o)
+                    t7 = d[o]
+                    n = d[o + 1]
+                    o += 2
+                    if t7 > 127 or n > 127:
+                        t7, n, o = tag_header(d, o - 2)
                     p8 = o + n
                     if t7 == 0:
                         raise misplaced_tag("ReplicaDirectoryId", o)
                     else:
+                        if u6 is None:
+                            e4.unknown_tagged_fields = u6 = []
                         u6.append((t7, d[o:p8]))
                         o = p8
-                if u6:
-                    e4.unknown_tagged_fields = u6
             l3.append(e4)
         t = d[o]
         o += 1
@@ -229,11 +233,15 @@ def _read_v0(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u9 = []
+        u9 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t10, n, o = tag_header(d, o)
+            t10 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t10 > 127 or n > 127:
+                t10, n, o = tag_header(d, o - 2)
             p11 = o + n
             if t10 == 0:
                 n = d[o]
@@ -247,10 +255,10 @@ def _read_v0(d, o):
                 if o != p11:
                     raise wrong_tag_size("ClusterId", o)
             else:
+                if u9 is None:
+                    m.unknown_tagged_fields = u9 = []
                 u9.append((t10, d[o:p11]))
                 o = p11
-        if u9:
-            m.unknown_tagged_fields = u9
     return m, o
 
 
@@ -291,11 +299,15 @@ def _read_v1(d, o):
             o += 9
             e4.unknown_tagged_fields = ()
             if t:
-                u6 = []
+                u6 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
                 for _ in range(t):
-                    t7, n, o = tag_header(d, o)
+                    t7 = d[o]
+                    n = d[o + 1]
+                    o += 2
+                    if t7 > 127 or n > 127:
+                        t7, n, o = tag_header(d, o - 2)
                     p8 = o + n
                     if t7 == 0:
                         e4.replica_directory_id, = unpack_U(d, o)
@@ -303,10 +315,10 @@ def _read_v1(d, o):
                         if o != p8:
                             raise wrong_tag_size("ReplicaDirectoryId", o)
                     else:
+                        if u6 is None:
+                            e4.unknown_tagged_fields = u6 = []
                         u6.append((t7, d[o:p8]))
                         o = p8
-                if u6:
-                    e4.unknown_tagged_fields = u6
             l3.append(e4)
         t = d[o]
         o += 1
@@ -320,11 +332,15 @@ def _read_v1(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u9 = []
+        u9 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t10, n, o = tag_header(d, o)
+            t10 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t10 > 127 or n > 127:
+                t10, n, o = tag_header(d, o - 2)
             p11 = o + n
             if t10 == 0:
                 n = d[o]
@@ -338,10 +354,10 @@ def _read_v1(d, o):
                 if o != p11:
                     raise wrong_tag_size("ClusterId", o)
             else:
+                if u9 is None:
+                    m.unknown_tagged_fields = u9 = []
                 u9.append((t10, d[o:p11]))
                 o = p11
-        if u9:
-            m.unknown_tagged_fields = u9
     return m, o
 
 

@@ -265,11 +265,15 @@ def _read_v0(d, o):
             o += 1
             e4.unknown_tagged_fields = ()
             if t:
-                u7 = []
+                u7 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
                 for _ in range(t):
-                    t8, n, o = tag_header(d, o)
+                    t8 = d[o]
+                    n = d[o + 1]
+                    o += 2
+                    if t8 > 127 or n > 127:
+                        t8, n, o = tag_header(d, o - 2)
                     p9 = o + n
                     if t8 == 0:
                         e4.current_leader = e10 = _LeaderIdAndEpoch()
@@ -282,10 +286,10 @@ def _read_v0(d, o):
                         if o != p9:
                             raise wrong_tag_size("CurrentLeader", o)
                     else:
+                        if u7 is None:
+                            e4.unknown_tagged_fields = u7 = []
                         u7.append((t8, d[o:p9]))
                         o = p9
-                if u7:
-                    e4.unknown_tagged_fields = u7
             l3.append(e4)
         t = d[o]
         o += 1
@@ -298,19 +302,23 @@ def _read_v0(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u11 = []
+        u11 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t12, n, o = tag_header(d, o)
+            t12 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t12 > 127 or n > 127:
+                t12, n, o = tag_header(d, o - 2)
             p13 = o + n
             if t12 == 0:
                 raise misplaced_tag("NodeEndpoints", o)
             else:
+                if u11 is None:
+                    m.unknown_tagged_fields = u11 = []
                 u11.append((t12, d[o:p13]))
                 o = p13
-        if u11:
-            m.unknown_tagged_fields = u11
     return m, o
 
 
@@ -360,11 +368,15 @@ def _read_v1(d, o):
             o += 1
             e4.unknown_tagged_fields = ()
             if t:
-                u7 = []
+                u7 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
                 for _ in range(t):
-                    t8, n, o = tag_header(d, o)
+                    t8 = d[o]
+                    n = d[o + 1]
+                    o += 2
+                    if t8 > 127 or n > 127:
+                        t8, n, o = tag_header(d, o - 2)
                     p9 = o + n
                     if t8 == 0:
                         e4.current_leader = e10 = _LeaderIdAndEpoch()
@@ -377,10 +389,10 @@ def _read_v1(d, o):
                         if o != p9:
                             raise wrong_tag_size("CurrentLeader", o)
                     else:
+                        if u7 is None:
+                            e4.unknown_tagged_fields = u7 = []
                         u7.append((t8, d[o:p9]))
                         o = p9
-                if u7:
-                    e4.unknown_tagged_fields = u7
             l3.append(e4)
         t = d[o]
         o += 1
@@ -394,11 +406,15 @@ def _read_v1(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u11 = []
+        u11 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t12, n, o = tag_header(d, o)
+            t12 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t12 > 127 or n > 127:
+                t12, n, o = tag_header(d, o - 2)
             p13 = o + n
             if t12 == 0:
                 n = d[o]
@@ -426,10 +442,10 @@ def _read_v1(d, o):
                 if o != p13:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:
+                if u11 is None:
+                    m.unknown_tagged_fields = u11 = []
                 u11.append((t12, d[o:p13]))
                 o = p13
-        if u11:
-            m.unknown_tagged_fields = u11
     return m, o
 
 

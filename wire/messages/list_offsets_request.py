@@ -15,7 +15,6 @@ from mockraft.wire.primitives import (
     compact_string,
     inexpressible,
     null_field,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
 iterate_iiq = packed("iiq").iter_unpack
 iterate_iiqB = packed("iiqB").iter_unpack
 iterate_iq = packed("iq").iter_unpack
-pack_each_iiq = pack_each("iiq")
-pack_each_iiqx = pack_each("iiqx")
-pack_each_iq = pack_each("iq")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_ib = packed("ib").pack
@@ -417,12 +413,8 @@ def _write_v1(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        if len(l4) > 8:
-            f5 = [v for e in l4 for v in (e.partition_index, e.timestamp)]
-            r.append(pack_each_iq[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                r.append(pack_iq(e6.partition_index, e6.timestamp))
+        for e5 in l4:
+            r.append(pack_iq(e5.partition_index, e5.timestamp))
     return b"".join(r)
 
 
@@ -439,12 +431,8 @@ def _write_v2(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        if len(l4) > 8:
-            f5 = [v for e in l4 for v in (e.partition_index, e.timestamp)]
-            r.append(pack_each_iq[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                r.append(pack_iq(e6.partition_index, e6.timestamp))
+        for e5 in l4:
+            r.append(pack_iq(e5.partition_index, e5.timestamp))
     return b"".join(r)
 
 
@@ -461,12 +449,8 @@ def _write_v4(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        if len(l4) > 8:
-            f5 = [v for e in l4 for v in (e.partition_index, e.current_leader_epoch, e.timestamp)]
-            r.append(pack_each_iiq[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                r.append(pack_iiq(e6.partition_index, e6.current_leader_epoch, e6.timestamp))
+        for e5 in l4:
+            r.append(pack_iiq(e5.partition_index, e5.current_leader_epoch, e5.timestamp))
     return b"".join(r)
 
 
@@ -492,15 +476,11 @@ def _write_v6(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
-            f5 = [v for e in l4 for v in (e.partition_index, e.current_leader_epoch, e.timestamp)]
-            r.append(pack_each_iiqx[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_iiq(e6.partition_index, e6.current_leader_epoch, e6.timestamp) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_iiqx(e6.partition_index, e6.current_leader_epoch, e6.timestamp))
+        for e5 in l4:
+            if e5.unknown_tagged_fields:
+                r.append(pack_iiq(e5.partition_index, e5.current_leader_epoch, e5.timestamp) + write_tags(e5.unknown_tagged_fields))
+            else:
+                r.append(pack_iiqx(e5.partition_index, e5.current_leader_epoch, e5.timestamp))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -534,15 +514,11 @@ def _write_v10(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
-            f5 = [v for e in l4 for v in (e.partition_index, e.current_leader_epoch, e.timestamp)]
-            r.append(pack_each_iiqx[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_iiq(e6.partition_index, e6.current_leader_epoch, e6.timestamp) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_iiqx(e6.partition_index, e6.current_leader_epoch, e6.timestamp))
+        for e5 in l4:
+            if e5.unknown_tagged_fields:
+                r.append(pack_iiq(e5.partition_index, e5.current_leader_epoch, e5.timestamp) + write_tags(e5.unknown_tagged_fields))
+            else:
+                r.append(pack_iiqx(e5.partition_index, e5.current_leader_epoch, e5.timestamp))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -15,7 +15,6 @@ from mockraft.wire.primitives import (
     compact_string,
     inexpressible,
     null_field,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 iterate_ihqq = packed("ihqq").iter_unpack
 iterate_ihqqi = packed("ihqqi").iter_unpack
 iterate_ihqqiB = packed("ihqqiB").iter_unpack
-pack_each_ihqqi = pack_each("ihqqi")
-pack_each_ihqqix = pack_each("ihqqix")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -392,12 +389,8 @@ def _write_v4(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        if len(l4) > 8:
-            f5 = [v for e in l4 for v in (e.partition_index, e.error_code, e.timestamp, e.offset, e.leader_epoch)]
-            r.append(pack_each_ihqqi[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                r.append(pack_ihqqi(e6.partition_index, e6.error_code, e6.timestamp, e6.offset, e6.leader_epoch))
+        for e5 in l4:
+            r.append(pack_ihqqi(e5.partition_index, e5.error_code, e5.timestamp, e5.offset, e5.leader_epoch))
     return b"".join(r)
 
 
@@ -423,15 +416,11 @@ def _write_v6(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
-            f5 = [v for e in l4 for v in (e.partition_index, e.error_code, e.timestamp, e.offset, e.leader_epoch)]
-            r.append(pack_each_ihqqix[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_ihqqi(e6.partition_index, e6.error_code, e6.timestamp, e6.offset, e6.leader_epoch) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_ihqqix(e6.partition_index, e6.error_code, e6.timestamp, e6.offset, e6.leader_epoch))
+        for e5 in l4:
+            if e5.unknown_tagged_fields:
+                r.append(pack_ihqqi(e5.partition_index, e5.error_code, e5.timestamp, e5.offset, e5.leader_epoch) + write_tags(e5.unknown_tagged_fields))
+            else:
+                r.append(pack_ihqqix(e5.partition_index, e5.error_code, e5.timestamp, e5.offset, e5.leader_epoch))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

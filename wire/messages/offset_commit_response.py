@@ -16,7 +16,6 @@ from mockraft.wire.primitives import (
     compact_string,
     no_uuid,
     null_field,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -32,8 +31,6 @@ iterate_ih = packed("ih").iter_unpack
 iterate_ihB = packed("ihB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
-pack_each_ih = pack_each("ih")
-pack_each_ihx = pack_each("ihx")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -356,12 +353,8 @@ def _write_v2(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        if len(l4) > 8:
-            f5 = [v for e in l4 for v in (e.partition_index, e.error_code)]
-            r.append(pack_each_ih[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                r.append(pack_ih(e6.partition_index, e6.error_code))
+        for e5 in l4:
+            r.append(pack_ih(e5.partition_index, e5.error_code))
     return b"".join(r)
 
 
@@ -378,12 +371,8 @@ def _write_v3(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        if len(l4) > 8:
-            f5 = [v for e in l4 for v in (e.partition_index, e.error_code)]
-            r.append(pack_each_ih[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                r.append(pack_ih(e6.partition_index, e6.error_code))
+        for e5 in l4:
+            r.append(pack_ih(e5.partition_index, e5.error_code))
     return b"".join(r)
 
 
@@ -409,15 +398,11 @@ def _write_v8(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
-            f5 = [v for e in l4 for v in (e.partition_index, e.error_code)]
-            r.append(pack_each_ihx[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_ih(e6.partition_index, e6.error_code) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_ihx(e6.partition_index, e6.error_code))
+        for e5 in l4:
+            if e5.unknown_tagged_fields:
+                r.append(pack_ih(e5.partition_index, e5.error_code) + write_tags(e5.unknown_tagged_fields))
+            else:
+                r.append(pack_ihx(e5.partition_index, e5.error_code))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -446,15 +431,11 @@ def _write_v10(m):
             r.append(pack_UB(e2.topic_id, n))
         else:
             r.append(pack_U(e2.topic_id) + write_uvarint(n))
-        if len(l3) > 8 and not any([e.unknown_tagged_fields for e in l3]):
-            f4 = [v for e in l3 for v in (e.partition_index, e.error_code)]
-            r.append(pack_each_ihx[len(l3)](*f4))
-        else:
-            for e5 in l3:
-                if e5.unknown_tagged_fields:
-                    r.append(pack_ih(e5.partition_index, e5.error_code) + write_tags(e5.unknown_tagged_fields))
-                else:
-                    r.append(pack_ihx(e5.partition_index, e5.error_code))
+        for e4 in l3:
+            if e4.unknown_tagged_fields:
+                r.append(pack_ih(e4.partition_index, e4.error_code) + write_tags(e4.unknown_tagged_fields))
+            else:
+                r.append(pack_ihx(e4.partition_index, e4.error_code))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -179,9 +179,9 @@ def _write_v0(m):
         l5 = e3.partitions
         n = len(l5)
         r.append(pack_i(n))
-        if len(l5) > 8:
-            f6 = [e.partition_index for e in l5]
-            r.append(pack_each_i[len(l5)](*f6))
+        f6 = [e.partition_index for e in l5]
+        if len(f6) == len(l5):
+            r.append(pack_each_i[len(f6)](*f6))
         else:
             for e7 in l5:
                 r.append(pack_i(e7.partition_index))

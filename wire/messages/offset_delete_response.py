@@ -11,7 +11,6 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     check_count,
     null_field,
-    pack_each,
     packed,
 )
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 iterate_ih = packed("ih").iter_unpack
-pack_each_ih = pack_each("ih")
 pack_h = packed("h").pack
 pack_hii = packed("hii").pack
 pack_i = packed("i").pack
@@ -177,12 +175,8 @@ def _write_v0(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        if len(l4) > 8:
-            f5 = [v for e in l4 for v in (e.partition_index, e.error_code)]
-            r.append(pack_each_ih[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                r.append(pack_ih(e6.partition_index, e6.error_code))
+        for e5 in l4:
+            r.append(pack_ih(e5.partition_index, e5.error_code))
     return b"".join(r)
 
 

@@ -14,7 +14,6 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     null_field,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 iterate_iii = packed("iii").iter_unpack
 iterate_iiiB = packed("iiiB").iter_unpack
-pack_each_iii = pack_each("iii")
-pack_each_iiix = pack_each("iiix")
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -295,12 +292,8 @@ def _write_v2(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        if len(l4) > 8:
-            f5 = [v for e in l4 for v in (e.partition, e.current_leader_epoch, e.leader_epoch)]
-            r.append(pack_each_iii[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                r.append(pack_iii(e6.partition, e6.current_leader_epoch, e6.leader_epoch))
+        for e5 in l4:
+            r.append(pack_iii(e5.partition, e5.current_leader_epoch, e5.leader_epoch))
     return b"".join(r)
 
 
@@ -317,12 +310,8 @@ def _write_v3(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        if len(l4) > 8:
-            f5 = [v for e in l4 for v in (e.partition, e.current_leader_epoch, e.leader_epoch)]
-            r.append(pack_each_iii[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                r.append(pack_iii(e6.partition, e6.current_leader_epoch, e6.leader_epoch))
+        for e5 in l4:
+            r.append(pack_iii(e5.partition, e5.current_leader_epoch, e5.leader_epoch))
     return b"".join(r)
 
 
@@ -348,15 +337,11 @@ def _write_v4(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
-            f5 = [v for e in l4 for v in (e.partition, e.current_leader_epoch, e.leader_epoch)]
-            r.append(pack_each_iiix[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_iii(e6.partition, e6.current_leader_epoch, e6.leader_epoch) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_iiix(e6.partition, e6.current_leader_epoch, e6.leader_epoch))
+        for e5 in l4:
+            if e5.unknown_tagged_fields:
+                r.append(pack_iii(e5.partition, e5.current_leader_epoch, e5.leader_epoch) + write_tags(e5.unknown_tagged_fields))
+            else:
+                r.append(pack_iiix(e5.partition, e5.current_leader_epoch, e5.leader_epoch))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -14,7 +14,6 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     null_field,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 iterate_hiiq = packed("hiiq").iter_unpack
 iterate_hiiqB = packed("hiiqB").iter_unpack
-pack_each_hiiq = pack_each("hiiq")
-pack_each_hiiqx = pack_each("hiiqx")
 pack_h = packed("h").pack
 pack_hiiq = packed("hiiq").pack
 pack_hiiqx = packed("hiiqx").pack
@@ -256,12 +253,8 @@ def _write_v2(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        if len(l4) > 8:
-            f5 = [v for e in l4 for v in (e.error_code, e.partition, e.leader_epoch, e.end_offset)]
-            r.append(pack_each_hiiq[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                r.append(pack_hiiq(e6.error_code, e6.partition, e6.leader_epoch, e6.end_offset))
+        for e5 in l4:
+            r.append(pack_hiiq(e5.error_code, e5.partition, e5.leader_epoch, e5.end_offset))
     return b"".join(r)
 
 
@@ -287,15 +280,11 @@ def _write_v4(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
-            f5 = [v for e in l4 for v in (e.error_code, e.partition, e.leader_epoch, e.end_offset)]
-            r.append(pack_each_hiiqx[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_hiiq(e6.error_code, e6.partition, e6.leader_epoch, e6.end_offset) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_hiiqx(e6.error_code, e6.partition, e6.leader_epoch, e6.end_offset))
+        for e5 in l4:
+            if e5.unknown_tagged_fields:
+                r.append(pack_hiiq(e5.error_code, e5.partition, e5.leader_epoch, e5.end_offset) + write_tags(e5.unknown_tagged_fields))
+            else:
+                r.append(pack_hiiqx(e5.error_code, e5.partition, e5.leader_epoch, e5.end_offset))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -35,6 +35,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+iterate_ihqq = packed("ihqq").iter_unpack
+iterate_ihqqq = packed("ihqqq").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_h = packed("h").pack
@@ -53,8 +55,6 @@ unpack_h = packed("h").unpack_from
 unpack_i = packed("i").unpack_from
 unpack_iB = packed("iB").unpack_from
 unpack_ih = packed("ih").unpack_from
-unpack_ihqq = packed("ihqq").unpack_from
-unpack_ihqqq = packed("ihqqq").unpack_from
 unpack_ihqqqB = packed("ihqqqB").unpack_from
 unpack_ihqqqi = packed("ihqqqi").unpack_from
 unpack_iiB = packed("iiB").unpack_from
@@ -259,19 +259,24 @@ def _read_v3(d, o):
                 raise null_field("PartitionResponses")
             else:
                 e2.partition_responses = l3 = []
-                for _ in range(n):
-                    e4 = _PartitionProduceResponse()
-                    e4.log_start_offset = -1
-                    e4.record_errors = []
-                    e4.error_message = None
-                    e4.current_leader = e5 = _LeaderIdAndEpoch()
-                    e5.leader_id = -1
-                    e5.leader_epoch = -1
+                p4 = o + 22 * n
+                for v6, v7, v8, v9 in iterate_ihqq(d[o:p4]):
+                    e5 = _PartitionProduceResponse()
+                    e5.log_start_offset = -1
+                    e5.record_errors = []
+                    e5.error_message = None
+                    e5.current_leader = e10 = _LeaderIdAndEpoch()
+                    e10.leader_id = -1
+                    e10.leader_epoch = -1
+                    e10.unknown_tagged_fields = ()
+                    e5.index = v6
+                    e5.error_code = v7
+                    e5.base_offset = v8
+                    e5.log_append_time_ms = v9
                     e5.unknown_tagged_fields = ()
-                    e4.unknown_tagged_fields = ()
-                    e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms = unpack_ihqq(d, o)
-                    o += 22
-                    l3.append(e4)
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -308,18 +313,24 @@ def _read_v5(d, o):
                 raise null_field("PartitionResponses")
             else:
                 e2.partition_responses = l3 = []
-                for _ in range(n):
-                    e4 = _PartitionProduceResponse()
-                    e4.record_errors = []
-                    e4.error_message = None
-                    e4.current_leader = e5 = _LeaderIdAndEpoch()
-                    e5.leader_id = -1
-                    e5.leader_epoch = -1
+                p4 = o + 30 * n
+                for v6, v7, v8, v9, v10 in iterate_ihqqq(d[o:p4]):
+                    e5 = _PartitionProduceResponse()
+                    e5.record_errors = []
+                    e5.error_message = None
+                    e5.current_leader = e11 = _LeaderIdAndEpoch()
+                    e11.leader_id = -1
+                    e11.leader_epoch = -1
+                    e11.unknown_tagged_fields = ()
+                    e5.index = v6
+                    e5.error_code = v7
+                    e5.base_offset = v8
+                    e5.log_append_time_ms = v9
+                    e5.log_start_offset = v10
                     e5.unknown_tagged_fields = ()
-                    e4.unknown_tagged_fields = ()
-                    e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset = unpack_ihqqq(d, o)
-                    o += 30
-                    l3.append(e4)
+                    l3.append(e5)
+                else:
+                    o = p4
             e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.unknown_tagged_fields = ()
@@ -464,19 +475,23 @@ def _read_v9(d, o):
             o += 1
             e4.unknown_tagged_fields = ()
             if t:
-                u8 = []
+                u8 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
                 for _ in range(t):
-                    t9, n, o = tag_header(d, o)
+                    t9 = d[o]
+                    n = d[o + 1]
+                    o += 2
+                    if t9 > 127 or n > 127:
+                        t9, n, o = tag_header(d, o - 2)
                     p10 = o + n
                     if t9 == 0:
                         raise misplaced_tag("CurrentLeader", o)
                     else:
+                        if u8 is None:
+                            e4.unknown_tagged_fields = u8 = []
                         u8.append((t9, d[o:p10]))
                         o = p10
-                if u8:
-                    e4.unknown_tagged_fields = u8
             l3.append(e4)
         t = d[o]
         o += 1
@@ -489,19 +504,23 @@ def _read_v9(d, o):
     o += 5
     m.unknown_tagged_fields = ()
     if t:
-        u11 = []
+        u11 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t12, n, o = tag_header(d, o)
+            t12 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t12 > 127 or n > 127:
+                t12, n, o = tag_header(d, o - 2)
             p13 = o + n
             if t12 == 0:
                 raise misplaced_tag("NodeEndpoints", o)
             else:
+                if u11 is None:
+                    m.unknown_tagged_fields = u11 = []
                 u11.append((t12, d[o:p13]))
                 o = p13
-        if u11:
-            m.unknown_tagged_fields = u11
     return m, o
 
 
@@ -572,11 +591,15 @@ def _read_v10(d, o):
             o += 1
             e4.unknown_tagged_fields = ()
             if t:
-                u8 = []
+                u8 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
                 for _ in range(t):
-                    t9, n, o = tag_header(d, o)
+                    t9 = d[o]
+                    n = d[o + 1]
+                    o += 2
+                    if t9 > 127 or n > 127:
+                        t9, n, o = tag_header(d, o - 2)
                     p10 = o + n
                     if t9 == 0:
                         e4.current_leader = e11 = _LeaderIdAndEpoch()
@@ -589,10 +612,10 @@ def _read_v10(d, o):
                         if o != p10:
                             raise wrong_tag_size("CurrentLeader", o)
                     else:
+                        if u8 is None:
+                            e4.unknown_tagged_fields = u8 = []
                         u8.append((t9, d[o:p10]))
                         o = p10
-                if u8:
-                    e4.unknown_tagged_fields = u8
             l3.append(e4)
         t = d[o]
         o += 1
@@ -606,11 +629,15 @@ def _read_v10(d, o):
     o += 5
     m.unknown_tagged_fields = ()
     if t:
-        u12 = []
+        u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t13, n, o = tag_header(d, o)
+            t13 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t13 > 127 or n > 127:
+                t13, n, o = tag_header(d, o - 2)
             p14 = o + n
             if t13 == 0:
                 n = d[o]
@@ -647,10 +674,10 @@ def _read_v10(d, o):
                 if o != p14:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:
+                if u12 is None:
+                    m.unknown_tagged_fields = u12 = []
                 u12.append((t13, d[o:p14]))
                 o = p14
-        if u12:
-            m.unknown_tagged_fields = u12
     return m, o
 
 
@@ -716,11 +743,15 @@ def _read_v13(d, o):
             o += 1
             e4.unknown_tagged_fields = ()
             if t:
-                u8 = []
+                u8 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
                 for _ in range(t):
-                    t9, n, o = tag_header(d, o)
+                    t9 = d[o]
+                    n = d[o + 1]
+                    o += 2
+                    if t9 > 127 or n > 127:
+                        t9, n, o = tag_header(d, o - 2)
                     p10 = o + n
                     if t9 == 0:
                         e4.current_leader = e11 = _LeaderIdAndEpoch()
@@ -733,10 +764,10 @@ def _read_v13(d, o):
                         if o != p10:
                             raise wrong_tag_size("CurrentLeader", o)
                     else:
+                        if u8 is None:
+                            e4.unknown_tagged_fields = u8 = []
                         u8.append((t9, d[o:p10]))
                         o = p10
-                if u8:
-                    e4.unknown_tagged_fields = u8
             l3.append(e4)
         t = d[o]
         o += 1
@@ -750,11 +781,15 @@ def _read_v13(d, o):
     o += 5
     m.unknown_tagged_fields = ()
     if t:
-        u12 = []
+        u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t13, n, o = tag_header(d, o)
+            t13 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t13 > 127 or n > 127:
+                t13, n, o = tag_header(d, o - 2)
             p14 = o + n
             if t13 == 0:
                 n = d[o]
@@ -791,10 +826,10 @@ def _read_v13(d, o):
                 if o != p14:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:
+                if u12 is None:
+                    m.unknown_tagged_fields = u12 = []
                 u12.append((t13, d[o:p14]))
                 o = p14
-        if u12:
-            m.unknown_tagged_fields = u12
     return m, o
 
 

@@ -14,7 +14,6 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     no_uuid,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 iterate_iiB = packed("iiB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
-pack_each_iix = pack_each("iix")
 pack_ii = packed("ii").pack
 pack_iix = packed("iix").pack
 unpack_UB = packed("UB").unpack_from
@@ -211,15 +209,11 @@ def _write_v0(m):
             r.append(pack_UB(e3.topic_id, n))
         else:
             r.append(pack_U(e3.topic_id) + write_uvarint(n))
-        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
-            f5 = [v for e in l4 for v in (e.partition, e.leader_epoch)]
-            r.append(pack_each_iix[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_ii(e6.partition, e6.leader_epoch) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_iix(e6.partition, e6.leader_epoch))
+        for e5 in l4:
+            if e5.unknown_tagged_fields:
+                r.append(pack_ii(e5.partition, e5.leader_epoch) + write_tags(e5.unknown_tagged_fields))
+            else:
+                r.append(pack_iix(e5.partition, e5.leader_epoch))
         if e3.unknown_tagged_fields:
             r.append(write_tags(e3.unknown_tagged_fields))
         else:

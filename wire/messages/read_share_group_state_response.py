@@ -14,7 +14,6 @@ from mockraft.wire.primitives import (
     compact_count,
     no_uuid,
     nullable_compact_string,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 iterate_qqbhB = packed("qqbhB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
-pack_each_qqbhx = pack_each("qqbhx")
 pack_ih = packed("ih").pack
 pack_ihB = packed("ihB").pack
 pack_iq = packed("iq").pack
@@ -281,15 +279,11 @@ def _write_v0(m):
                 r.append(pack_iqB(e4.state_epoch, e4.start_offset, n))
             else:
                 r.append(pack_iq(e4.state_epoch, e4.start_offset) + write_uvarint(n))
-            if len(l6) > 8 and not any([e.unknown_tagged_fields for e in l6]):
-                f7 = [v for e in l6 for v in (e.first_offset, e.last_offset, e.delivery_state, e.delivery_count)]
-                r.append(pack_each_qqbhx[len(l6)](*f7))
-            else:
-                for e8 in l6:
-                    if e8.unknown_tagged_fields:
-                        r.append(pack_qqbh(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count) + write_tags(e8.unknown_tagged_fields))
-                    else:
-                        r.append(pack_qqbhx(e8.first_offset, e8.last_offset, e8.delivery_state, e8.delivery_count))
+            for e7 in l6:
+                if e7.unknown_tagged_fields:
+                    r.append(pack_qqbh(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count) + write_tags(e7.unknown_tagged_fields))
+                else:
+                    r.append(pack_qqbhx(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count))
             if e4.unknown_tagged_fields:
                 r.append(write_tags(e4.unknown_tagged_fields))
             else:

@@ -16,7 +16,6 @@ from mockraft.wire.primitives import (
     compact_string,
     no_uuid,
     nullable_compact_string,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 iterate_qqhB = packed("qqhB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
-pack_each_qqhx = pack_each("qqhx")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_i = packed("i").pack
@@ -441,15 +439,11 @@ def _write_v1(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if len(l10) > 8 and not any([e.unknown_tagged_fields for e in l10]):
-                f11 = [v for e in l10 for v in (e.first_offset, e.last_offset, e.delivery_count)]
-                r.append(pack_each_qqhx[len(l10)](*f11))
-            else:
-                for e12 in l10:
-                    if e12.unknown_tagged_fields:
-                        r.append(pack_qqh(e12.first_offset, e12.last_offset, e12.delivery_count) + write_tags(e12.unknown_tagged_fields))
-                    else:
-                        r.append(pack_qqhx(e12.first_offset, e12.last_offset, e12.delivery_count))
+            for e11 in l10:
+                if e11.unknown_tagged_fields:
+                    r.append(pack_qqh(e11.first_offset, e11.last_offset, e11.delivery_count) + write_tags(e11.unknown_tagged_fields))
+                else:
+                    r.append(pack_qqhx(e11.first_offset, e11.last_offset, e11.delivery_count))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
@@ -458,34 +452,34 @@ def _write_v1(m):
             r.append(write_tags(e3.unknown_tagged_fields))
         else:
             r.append(b"\0")
-    l13 = m.node_endpoints
-    n = len(l13) + 1
+    l12 = m.node_endpoints
+    n = len(l12) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    for e14 in l13:
-        b15 = e14.host.encode()
-        n = len(b15) + 1
+    for e13 in l12:
+        b14 = e13.host.encode()
+        n = len(b14) + 1
         if n < 128:
-            r.append(pack_iB(e14.node_id, n))
+            r.append(pack_iB(e13.node_id, n))
         else:
-            r.append(pack_i(e14.node_id) + write_string_length(n, "Host"))
-        r.append(b15)
-        b16 = e14.rack
-        if b16 is None:
+            r.append(pack_i(e13.node_id) + write_string_length(n, "Host"))
+        r.append(b14)
+        b15 = e13.rack
+        if b15 is None:
             n = 0
-            b16 = b""
+            b15 = b""
         else:
-            b16 = b16.encode()
-            n = len(b16) + 1
+            b15 = b15.encode()
+            n = len(b15) + 1
         if n < 128:
-            r.append(pack_iB(e14.port, n))
+            r.append(pack_iB(e13.port, n))
         else:
-            r.append(pack_i(e14.port) + write_string_length(n, "Rack"))
-        r.append(b16)
-        if e14.unknown_tagged_fields:
-            r.append(write_tags(e14.unknown_tagged_fields))
+            r.append(pack_i(e13.port) + write_string_length(n, "Rack"))
+        r.append(b15)
+        if e13.unknown_tagged_fields:
+            r.append(write_tags(e13.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.unknown_tagged_fields:

@@ -126,11 +126,15 @@ def _read_v0(d, o):
     o += 7
     m.unknown_tagged_fields = ()
     if t:
-        u2 = []
+        u2 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t3, n, o = tag_header(d, o)
+            t3 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t3 > 127 or n > 127:
+                t3, n, o = tag_header(d, o - 2)
             p4 = o + n
             if t3 == 0:
                 m.current_leader = e5 = _CurrentLeader()
@@ -149,10 +153,10 @@ def _read_v0(d, o):
                 if o != p4:
                     raise wrong_tag_size("CurrentLeader", o)
             else:
+                if u2 is None:
+                    m.unknown_tagged_fields = u2 = []
                 u2.append((t3, d[o:p4]))
                 o = p4
-        if u2:
-            m.unknown_tagged_fields = u2
     return m, o
 
 

@@ -15,7 +15,6 @@ from mockraft.wire.primitives import (
     inexpressible,
     merge_tags,
     misplaced_tag,
-    pack_each,
     packed,
     read_tags,
     tag_count,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 iterate_ihiioB = packed("ihiioB").iter_unpack
 pack_H = packed("H").pack
 pack_Hx = packed("Hx").pack
-pack_each_ihiiox = pack_each("ihiiox")
 pack_h = packed("h").pack
 pack_hB = packed("hB").pack
 pack_i = packed("i").pack
@@ -227,19 +225,23 @@ def _read_v0(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u12 = []
+        u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t13, n, o = tag_header(d, o)
+            t13 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t13 > 127 or n > 127:
+                t13, n, o = tag_header(d, o - 2)
             p14 = o + n
             if t13 == 0:
                 raise misplaced_tag("NodeEndpoints", o)
             else:
+                if u12 is None:
+                    m.unknown_tagged_fields = u12 = []
                 u12.append((t13, d[o:p14]))
                 o = p14
-        if u12:
-            m.unknown_tagged_fields = u12
     return m, o
 
 
@@ -302,11 +304,15 @@ def _read_v1(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u12 = []
+        u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t13, n, o = tag_header(d, o)
+            t13 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t13 > 127 or n > 127:
+                t13, n, o = tag_header(d, o - 2)
             p14 = o + n
             if t13 == 0:
                 n = d[o]
@@ -334,10 +340,10 @@ def _read_v1(d, o):
                 if o != p14:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:
+                if u12 is None:
+                    m.unknown_tagged_fields = u12 = []
                 u12.append((t13, d[o:p14]))
                 o = p14
-        if u12:
-            m.unknown_tagged_fields = u12
     return m, o
 
 
@@ -365,15 +371,11 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
-            f5 = [v for e in l4 for v in (e.partition_index, e.error_code, e.leader_id, e.leader_epoch, e.vote_granted)]
-            r.append(pack_each_ihiiox[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_ihiio(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.vote_granted) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_ihiiox(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.vote_granted))
+        for e5 in l4:
+            if e5.unknown_tagged_fields:
+                r.append(pack_ihiio(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.vote_granted) + write_tags(e5.unknown_tagged_fields))
+            else:
+                r.append(pack_ihiiox(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.vote_granted))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
@@ -407,47 +409,43 @@ def _write_v1(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        if len(l4) > 8 and not any([e.unknown_tagged_fields for e in l4]):
-            f5 = [v for e in l4 for v in (e.partition_index, e.error_code, e.leader_id, e.leader_epoch, e.vote_granted)]
-            r.append(pack_each_ihiiox[len(l4)](*f5))
-        else:
-            for e6 in l4:
-                if e6.unknown_tagged_fields:
-                    r.append(pack_ihiio(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.vote_granted) + write_tags(e6.unknown_tagged_fields))
-                else:
-                    r.append(pack_ihiiox(e6.partition_index, e6.error_code, e6.leader_id, e6.leader_epoch, e6.vote_granted))
+        for e5 in l4:
+            if e5.unknown_tagged_fields:
+                r.append(pack_ihiio(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.vote_granted) + write_tags(e5.unknown_tagged_fields))
+            else:
+                r.append(pack_ihiiox(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.vote_granted))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:
             r.append(b"\0")
     if m.node_endpoints or m.unknown_tagged_fields:
-        a7 = len(r)
+        a6 = len(r)
         r.append(b"\0")
         if m.node_endpoints:
-            r8 = []
-            l9 = m.node_endpoints
-            n = len(l9) + 1
+            r7 = []
+            l8 = m.node_endpoints
+            n = len(l8) + 1
             if n < 128:
-                r8.append(UVARINTS[n])
+                r7.append(UVARINTS[n])
             else:
-                r8.append(write_uvarint(n))
-            for e10 in l9:
-                b11 = e10.host.encode()
-                n = len(b11) + 1
+                r7.append(write_uvarint(n))
+            for e9 in l8:
+                b10 = e9.host.encode()
+                n = len(b10) + 1
                 if n < 128:
-                    r8.append(pack_iB(e10.node_id, n))
+                    r7.append(pack_iB(e9.node_id, n))
                 else:
-                    r8.append(pack_i(e10.node_id) + write_string_length(n, "Host"))
-                r8.append(b11)
-                if e10.unknown_tagged_fields:
-                    r8.append(pack_H(e10.port) + write_tags(e10.unknown_tagged_fields))
+                    r7.append(pack_i(e9.node_id) + write_string_length(n, "Host"))
+                r7.append(b10)
+                if e9.unknown_tagged_fields:
+                    r7.append(pack_H(e9.port) + write_tags(e9.unknown_tagged_fields))
                 else:
-                    r8.append(pack_Hx(e10.port))
-            r.append(write_tag(0, r8))
+                    r7.append(pack_Hx(e9.port))
+            r.append(write_tag(0, r7))
         if m.unknown_tagged_fields:
-            merge_tags(r, a7, m.unknown_tagged_fields)
+            merge_tags(r, a6, m.unknown_tagged_fields)
         else:
-            r[a7] = write_uvarint(len(r) - a7 - 1)
+            r[a6] = write_uvarint(len(r) - a6 - 1)
     else:
         r.append(b"\0")
     return b"".join(r)

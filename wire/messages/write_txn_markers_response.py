@@ -12,7 +12,6 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     compact_count,
     compact_string,
-    pack_each,
     packed,
     read_tags,
     write_string_length,
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 iterate_ihB = packed("ihB").iter_unpack
-pack_each_ihx = pack_each("ihx")
 pack_ih = packed("ih").pack
 pack_ihx = packed("ihx").pack
 pack_q = packed("q").pack
@@ -248,15 +246,11 @@ def _write_v1(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            if len(l6) > 8 and not any([e.unknown_tagged_fields for e in l6]):
-                f7 = [v for e in l6 for v in (e.partition_index, e.error_code)]
-                r.append(pack_each_ihx[len(l6)](*f7))
-            else:
-                for e8 in l6:
-                    if e8.unknown_tagged_fields:
-                        r.append(pack_ih(e8.partition_index, e8.error_code) + write_tags(e8.unknown_tagged_fields))
-                    else:
-                        r.append(pack_ihx(e8.partition_index, e8.error_code))
+            for e7 in l6:
+                if e7.unknown_tagged_fields:
+                    r.append(pack_ih(e7.partition_index, e7.error_code) + write_tags(e7.unknown_tagged_fields))
+                else:
+                    r.append(pack_ihx(e7.partition_index, e7.error_code))
             if e4.unknown_tagged_fields:
                 r.append(write_tags(e4.unknown_tagged_fields))
             else:

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord as AbortTransactionRecord
     from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord as AccessControlEntryRecord
     from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord as BeginTransactionRecord
-    from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord as BrokerRegistrationChangeRecord
+    from mockraft.wire.records.broker_registration_change_record import (
+        BrokerRegistrationChangeRecord as BrokerRegistrationChangeRecord,
+    )
     from mockraft.wire.records.clear_elr_record import ClearElrRecord as ClearElrRecord
     from mockraft.wire.records.client_quota_record import ClientQuotaRecord as ClientQuotaRecord
     from mockraft.wire.records.config_record import ConfigRecord as ConfigRecord
@@ -30,16 +32,24 @@ if TYPE_CHECKING:
     from mockraft.wire.records.quorum_state_data import QuorumStateData as QuorumStateData
     from mockraft.wire.records.register_broker_record import RegisterBrokerRecord as RegisterBrokerRecord
     from mockraft.wire.records.register_controller_record import RegisterControllerRecord as RegisterControllerRecord
-    from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord as RemoveAccessControlEntryRecord
-    from mockraft.wire.records.remove_delegation_token_record import RemoveDelegationTokenRecord as RemoveDelegationTokenRecord
+    from mockraft.wire.records.remove_access_control_entry_record import (
+        RemoveAccessControlEntryRecord as RemoveAccessControlEntryRecord,
+    )
+    from mockraft.wire.records.remove_delegation_token_record import (
+        RemoveDelegationTokenRecord as RemoveDelegationTokenRecord,
+    )
     from mockraft.wire.records.remove_topic_record import RemoveTopicRecord as RemoveTopicRecord
-    from mockraft.wire.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord as RemoveUserScramCredentialRecord
+    from mockraft.wire.records.remove_user_scram_credential_record import (
+        RemoveUserScramCredentialRecord as RemoveUserScramCredentialRecord,
+    )
     from mockraft.wire.records.snapshot_footer_record import SnapshotFooterRecord as SnapshotFooterRecord
     from mockraft.wire.records.snapshot_header_record import SnapshotHeaderRecord as SnapshotHeaderRecord
     from mockraft.wire.records.topic_record import TopicRecord as TopicRecord
     from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord as UnfenceBrokerRecord
     from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord as UnregisterBrokerRecord
-    from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord as UserScramCredentialRecord
+    from mockraft.wire.records.user_scram_credential_record import (
+        UserScramCredentialRecord as UserScramCredentialRecord,
+    )
     from mockraft.wire.records.voters_record import VotersRecord as VotersRecord
     from mockraft.wire.records.zk_migration_state_record import ZkMigrationStateRecord as ZkMigrationStateRecord
 

@@ -81,11 +81,15 @@ def _read_v0(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u1 = []
+        u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t2, n, o = tag_header(d, o)
+            t2 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t2 > 127 or n > 127:
+                t2, n, o = tag_header(d, o - 2)
             p3 = o + n
             if t2 == 0:
                 n = d[o]
@@ -99,10 +103,10 @@ def _read_v0(d, o):
                 if o != p3:
                     raise wrong_tag_size("Name", o)
             else:
+                if u1 is None:
+                    m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-        if u1:
-            m.unknown_tagged_fields = u1
     return m, o
 
 

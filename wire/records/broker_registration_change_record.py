@@ -106,11 +106,15 @@ def _read_v0(d, o):
     o += 13
     m.unknown_tagged_fields = ()
     if t:
-        u1 = []
+        u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t2, n, o = tag_header(d, o)
+            t2 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t2 > 127 or n > 127:
+                t2, n, o = tag_header(d, o - 2)
             p3 = o + n
             if t2 == 0:
                 m.fenced, = unpack_b(d, o)
@@ -124,10 +128,10 @@ def _read_v0(d, o):
             elif t2 == 3:
                 raise misplaced_tag("CordonedLogDirs", o)
             else:
+                if u1 is None:
+                    m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-        if u1:
-            m.unknown_tagged_fields = u1
     return m, o
 
 
@@ -141,11 +145,15 @@ def _read_v1(d, o):
     o += 13
     m.unknown_tagged_fields = ()
     if t:
-        u1 = []
+        u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t2, n, o = tag_header(d, o)
+            t2 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t2 > 127 or n > 127:
+                t2, n, o = tag_header(d, o - 2)
             p3 = o + n
             if t2 == 0:
                 m.fenced, = unpack_b(d, o)
@@ -162,10 +170,10 @@ def _read_v1(d, o):
             elif t2 == 3:
                 raise misplaced_tag("CordonedLogDirs", o)
             else:
+                if u1 is None:
+                    m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-        if u1:
-            m.unknown_tagged_fields = u1
     return m, o
 
 
@@ -179,11 +187,15 @@ def _read_v2(d, o):
     o += 13
     m.unknown_tagged_fields = ()
     if t:
-        u1 = []
+        u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t2, n, o = tag_header(d, o)
+            t2 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t2 > 127 or n > 127:
+                t2, n, o = tag_header(d, o - 2)
             p3 = o + n
             if t2 == 0:
                 m.fenced, = unpack_b(d, o)
@@ -212,10 +224,10 @@ def _read_v2(d, o):
             elif t2 == 3:
                 raise misplaced_tag("CordonedLogDirs", o)
             else:
+                if u1 is None:
+                    m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-        if u1:
-            m.unknown_tagged_fields = u1
     return m, o
 
 
@@ -229,11 +241,15 @@ def _read_v3(d, o):
     o += 13
     m.unknown_tagged_fields = ()
     if t:
-        u1 = []
+        u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t2, n, o = tag_header(d, o)
+            t2 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t2 > 127 or n > 127:
+                t2, n, o = tag_header(d, o - 2)
             p3 = o + n
             if t2 == 0:
                 m.fenced, = unpack_b(d, o)
@@ -277,10 +293,10 @@ def _read_v3(d, o):
                 if o != p3:
                     raise wrong_tag_size("CordonedLogDirs", o)
             else:
+                if u1 is None:
+                    m.unknown_tagged_fields = u1 = []
                 u1.append((t2, d[o:p3]))
                 o = p3
-        if u1:
-            m.unknown_tagged_fields = u1
     return m, o
 
 

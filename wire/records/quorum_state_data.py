@@ -201,9 +201,9 @@ def _write_v0(m):
         r.append(pack_iiiqB(m.leader_id, m.leader_epoch, m.voted_id, m.applied_offset, n))
     else:
         r.append(pack_iiiq(m.leader_id, m.leader_epoch, m.voted_id, m.applied_offset) + write_uvarint(n))
-    if len(l2) > 8 and not any([e.unknown_tagged_fields for e in l2]):
-        f3 = [e.voter_id for e in l2]
-        r.append(pack_each_ix[len(l2)](*f3))
+    f3 = [e.voter_id for e in l2 if not e.unknown_tagged_fields]
+    if len(f3) == len(l2):
+        r.append(pack_each_ix[len(f3)](*f3))
     else:
         for e4 in l2:
             if e4.unknown_tagged_fields:

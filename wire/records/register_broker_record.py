@@ -237,21 +237,25 @@ def _read_v0(d, o):
     o += 2
     m.unknown_tagged_fields = ()
     if t:
-        u5 = []
+        u5 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t6, n, o = tag_header(d, o)
+            t6 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t6 > 127 or n > 127:
+                t6, n, o = tag_header(d, o - 2)
             p7 = o + n
             if t6 == 0:
                 raise misplaced_tag("LogDirs", o)
             elif t6 == 1:
                 raise misplaced_tag("CordonedLogDirs", o)
             else:
+                if u5 is None:
+                    m.unknown_tagged_fields = u5 = []
                 u5.append((t6, d[o:p7]))
                 o = p7
-        if u5:
-            m.unknown_tagged_fields = u5
     return m, o
 
 
@@ -319,21 +323,25 @@ def _read_v1(d, o):
     o += 3
     m.unknown_tagged_fields = ()
     if t:
-        u5 = []
+        u5 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t6, n, o = tag_header(d, o)
+            t6 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t6 > 127 or n > 127:
+                t6, n, o = tag_header(d, o - 2)
             p7 = o + n
             if t6 == 0:
                 raise misplaced_tag("LogDirs", o)
             elif t6 == 1:
                 raise misplaced_tag("CordonedLogDirs", o)
             else:
+                if u5 is None:
+                    m.unknown_tagged_fields = u5 = []
                 u5.append((t6, d[o:p7]))
                 o = p7
-        if u5:
-            m.unknown_tagged_fields = u5
     return m, o
 
 
@@ -400,21 +408,25 @@ def _read_v2(d, o):
     o += 3
     m.unknown_tagged_fields = ()
     if t:
-        u5 = []
+        u5 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t6, n, o = tag_header(d, o)
+            t6 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t6 > 127 or n > 127:
+                t6, n, o = tag_header(d, o - 2)
             p7 = o + n
             if t6 == 0:
                 raise misplaced_tag("LogDirs", o)
             elif t6 == 1:
                 raise misplaced_tag("CordonedLogDirs", o)
             else:
+                if u5 is None:
+                    m.unknown_tagged_fields = u5 = []
                 u5.append((t6, d[o:p7]))
                 o = p7
-        if u5:
-            m.unknown_tagged_fields = u5
     return m, o
 
 
@@ -481,11 +493,15 @@ def _read_v3(d, o):
     o += 3
     m.unknown_tagged_fields = ()
     if t:
-        u5 = []
+        u5 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t6, n, o = tag_header(d, o)
+            t6 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t6 > 127 or n > 127:
+                t6, n, o = tag_header(d, o - 2)
             p7 = o + n
             if t6 == 0:
                 n = d[o]
@@ -504,10 +520,10 @@ def _read_v3(d, o):
             elif t6 == 1:
                 raise misplaced_tag("CordonedLogDirs", o)
             else:
+                if u5 is None:
+                    m.unknown_tagged_fields = u5 = []
                 u5.append((t6, d[o:p7]))
                 o = p7
-        if u5:
-            m.unknown_tagged_fields = u5
     return m, o
 
 
@@ -574,11 +590,15 @@ def _read_v4(d, o):
     o += 3
     m.unknown_tagged_fields = ()
     if t:
-        u5 = []
+        u5 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t6, n, o = tag_header(d, o)
+            t6 = d[o]
+            n = d[o + 1]
+            o += 2
+            if t6 > 127 or n > 127:
+                t6, n, o = tag_header(d, o - 2)
             p7 = o + n
             if t6 == 0:
                 n = d[o]
@@ -612,10 +632,10 @@ def _read_v4(d, o):
                 if o != p7:
                     raise wrong_tag_size("CordonedLogDirs", o)
             else:
+                if u5 is None:
+                    m.unknown_tagged_fields = u5 = []
                 u5.append((t6, d[o:p7]))
                 o = p7
-        if u5:
-            m.unknown_tagged_fields = u5
     return m, o
 
 
