@@ -11,12 +11,13 @@ Names are imported when they are first used, so `import mockraft` costs nothing.
 # Not from typing: importing that costs more than everything else here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mockraft.brokers import SimulatedBroker
+    from mockraft.brokers import BrokerState, SimulatedBroker
     from mockraft.controller_door import Controller, SyncController
 
-__all__ = ["Controller", "SimulatedBroker", "SyncController"]
+__all__ = ["BrokerState", "Controller", "SimulatedBroker", "SyncController"]
 
 _HOMES = {
+    "BrokerState": "mockraft.brokers",
     "Controller": "mockraft.controller_door",
     "SimulatedBroker": "mockraft.brokers",
     "SyncController": "mockraft.controller_door",

@@ -1,0 +1,41 @@
+"""Kafka's messages as Python objects, as bytes and as the JSON of Kafka's own converters."""
+
+import pytest
+from mockraft.wire import messages, records
+from mockraft.wire.errors import WireError
+from mockraft.wire.json_form import from_json, to_json
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.metadata_log_frame import RecordAt, decode, encode
+
+
+def test_one_class_reads_and_writes_every_version() -> None:
+    heartbeat = BrokerHeartbeatRequest(broker_id=1, broker_epoch=17, current_metadata_offset=16, want_fence=True)
+    assert heartbeat.write(version=2).hex() == "0000000100000000000000110000000000000010010000"
+
+    assert messages.request(63) is messages.by_name("BrokerHeartbeatRequest")
+    assert BrokerHeartbeatRequest.read(heartbeat.write(version=1), version=1) == heartbeat
+
+
+def test_bad_bytes_are_one_kind_of_error() -> None:
+    with pytest.raises(WireError):
+        BrokerHeartbeatRequest.read(b"\x00\x00", version=2)
+
+
+def test_messages_have_kafkas_json() -> None:
+    heartbeat = BrokerHeartbeatRequest(broker_id=1, broker_epoch=17)
+    tree = to_json(heartbeat, version=1)
+    assert tree == {
+        "brokerId": 1,
+        "brokerEpoch": 17,
+        "currentMetadataOffset": 0,
+        "wantFence": False,
+        "wantShutDown": False,
+    }
+    assert from_json(BrokerHeartbeatRequest, tree, version=1) == heartbeat
+
+
+def test_metadata_records_come_in_their_frame() -> None:
+    fence = records.by_name("BrokerRegistrationChangeRecord")(broker_id=1, broker_epoch=9, fenced=1)
+    value = encode(fence, version=0)
+    assert value.hex() == "011100000000010000000000000009010001 01".replace(" ", "")
+    assert decode(value) == RecordAt(fence, 0)

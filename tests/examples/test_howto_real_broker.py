@@ -1,0 +1,27 @@
+"""An unmodified Kafka broker whose only controller is mockraft."""
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from mockraft import Controller
+from mockraft.kafka_processes import KafkaBroker
+
+pytestmark = pytest.mark.real_kafka
+
+
+def test_a_real_broker_creates_a_topic(tmp_path: Path) -> None:
+    with Controller.sync() as controller:
+        broker = KafkaBroker(1, tmp_path / "broker-1", controller.cluster_id, controller.bootstrap)
+        try:
+            broker.format()
+            broker.start()
+            broker.wait_until_running()
+
+            admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+            admin.create_topics([NewTopic("orders", 3)])["orders"].result(30)
+
+            topics = controller.call(lambda: controller.running.controller.image.topics.by_name)
+            assert len(topics["orders"].partitions) == 3
+        finally:
+            broker.kill()
