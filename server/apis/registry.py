@@ -16,6 +16,7 @@ from mockraft.server.apis import (
     fetch,
     fetch_snapshot,
     incremental_alter_configs,
+    list_partition_reassignments,
     unregister_broker,
 )
 from mockraft.server.apis.api import Api
@@ -28,6 +29,7 @@ APIS: dict[int, Api] = {
         create_topics,
         delete_topics,
         incremental_alter_configs,
+        list_partition_reassignments,
         describe_quorum,
         alter_partition,
         envelope,
