@@ -94,6 +94,11 @@ class Node:
         """How many connections are open."""
         return len(self._connections)
 
+    @property
+    def parked(self) -> int:
+        """How many requests are parked."""
+        return len(self._parked)
+
     def connected(self, connection_id: int, peer_address: str, now_ms: int) -> list[Effect]:
         """A connection was accepted; it is closed at once when there are `connections_max` already."""
         if len(self._connections) >= self.config.connections_max:

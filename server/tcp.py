@@ -50,17 +50,20 @@ class TcpListener:
             self._timer.cancel()
             self._timer = None
         now_ms = self.clock.now_ms()
-        peers = list(self._peers.values())
-        for peer in peers:
+        for peer in self.peers():
             self.node.disconnected(peer.connection_id, "the controller stops", now_ms)
             peer.transport.close()
         # A transport that has nothing left to write is gone after one turn of the loop; others get a moment.
         deadline = self.loop.time() + 0.25
         while self._peers and self.loop.time() < deadline:
             await asyncio.sleep(0.005)
-        for peer in list(self._peers.values()):
+        for peer in self.peers():
             peer.transport.abort()
         await asyncio.sleep(0)
+
+    def peers(self) -> list[_Peer]:
+        """The connections whose sockets are open, oldest first."""
+        return list(self._peers.values())
 
     def perform(self, effects: Iterable[Effect]) -> None:
         """Do what the node said, in order, and look when it wants to be called next."""
@@ -158,12 +161,17 @@ class _Peer(asyncio.Protocol):
             self.connection_id, "the peer closed" if exc is None else f"the connection broke: {exc}"
         )
 
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes written that the socket has not taken yet."""
+        return self.transport.get_write_buffer_size()
+
     def send(self, data: bytes) -> None:
         """Write; a peer with too much unread is closed."""
         transport = self.transport
         transport.write(data)
         if self._writing_paused:
-            unread, limit = transport.get_write_buffer_size(), self._listener.node.config.write_bytes_max
+            unread, limit = self.unread_bytes, self._listener.node.config.write_bytes_max
             if unread > limit:
                 self._give_up("write_bytes_max", f"the peer left {unread} bytes unread, write_bytes_max={limit}")
 
@@ -214,7 +222,7 @@ class _Peer(asyncio.Protocol):
             self.transport.resume_reading()
 
     def _look_whether_stuck(self) -> None:
-        unread = self.transport.get_write_buffer_size()
+        unread = self.unread_bytes
         stuck_ms = self._listener.node.config.write_stuck_ms
         if unread >= self._unread_before:
             self._watch = None

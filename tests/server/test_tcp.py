@@ -1,0 +1,219 @@
+import asyncio
+import contextlib
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from mockraft import Controller
+from mockraft.server.apis import api_versions
+from mockraft.server.apis.api import Api, Parked
+from mockraft.server.clock import RealClock, VirtualClock
+from mockraft.server.config import ControllerConfig
+from mockraft.server.node import Node
+from mockraft.server.tcp import TcpListener, bind
+from mockraft.wire import client
+from mockraft.wire.connection import FrameReader, write_request
+from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+
+DEADLINE_S = 20.0
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def filler(size: int) -> Api:
+    """An API that answers with so many bytes; it stands for a Fetch of a long log."""
+    response = AllocateProducerIdsResponse(unknown_tagged_fields=[(9, bytes(size))])
+    return Api(
+        AllocateProducerIdsRequest,
+        AllocateProducerIdsResponse,
+        lambda request, ctx, controller: response,
+        0,
+        0,
+        lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
+    )
+
+
+@contextlib.asynccontextmanager
+async def listening(controller: Any, *apis: Api, clock: Any = None) -> AsyncIterator[tuple[TcpListener, int]]:
+    node = Node(controller, {api.api_key: api for api in (api_versions.API, *apis)})
+    listener = TcpListener(node, clock or RealClock())
+    bound = bind("127.0.0.1", 0)
+    await listener.start(bound)
+    try:
+        yield listener, bound.getsockname()[1]
+    finally:
+        await listener.stop()
+
+
+async def connected(port: int, receive_bytes: int | None = None) -> socket.socket:
+    """A client's socket that is only read by hand."""
+    client_socket = socket.socket()
+    if receive_bytes is not None:
+        client_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    client_socket.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(client_socket, ("127.0.0.1", port))
+    return client_socket
+
+
+async def frames_until(client_socket: socket.socket, count: int) -> list[bytes]:
+    loop, reader, frames = asyncio.get_running_loop(), FrameReader(), []
+    async with asyncio.timeout(DEADLINE_S):
+        while len(frames) < count:
+            data = await loop.sock_recv(client_socket, 1 << 20)
+            assert data, f"closed after {len(frames)} of {count} responses"
+            frames += reader.receive_data(data)
+    return frames
+
+
+async def test_answers_over_a_socket() -> None:
+    async with Controller() as controller:
+        connection = await client.connect(controller.host, controller.port, client_id="test")
+        assert connection.api_versions[63] == (0, 2)
+        await connection.close()
+        await until(lambda: controller.journal.closed())
+        assert controller.journal.closed()[0].reason == "the peer closed"
+
+
+async def test_stops_with_connections_open() -> None:
+    async with Controller() as controller:
+        client_socket = await connected(controller.port)
+        await until(lambda: controller.running.node.connections == 1)
+        journal = controller.journal
+    assert await asyncio.get_running_loop().sock_recv(client_socket, 100) == b""
+    assert [line.reason for line in journal.closed()] == ["the controller stops"]
+    client_socket.close()
+
+
+async def test_a_parked_fetch_is_answered_by_the_clock() -> None:
+    clock = VirtualClock()
+    async with Controller(clock=clock, metadata_max_idle_interval_ms=3_600_000) as controller:
+        node = controller.running.node
+        client_socket = await connected(controller.port)
+        end_offset = node.controller.log.end_offset
+        partition = FetchPartition(
+            partition=0,
+            current_leader_epoch=node.controller.log.leader_epoch,
+            fetch_offset=end_offset,
+            last_fetched_epoch=node.controller.log.leader_epoch,
+        )
+        topic = FetchTopic(topic_id=bytes(15) + b"\x01", partitions=[partition])
+        request = FetchRequest(max_wait_ms=500, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=[topic])
+        await asyncio.get_running_loop().sock_sendall(client_socket, write_request(request, 17, 3, "raft"))
+        await until(lambda: node.parked == 1)
+        clock.advance(499)
+        assert node.parked == 1
+        clock.advance(1)
+        (frame,) = await frames_until(client_socket, 1)
+        assert frame[:4] == struct.pack(">i", 3)
+        client_socket.close()
+
+
+async def test_one_connections_parked_request_delays_no_other(still_controller: Any) -> None:
+    never = Api(
+        AllocateProducerIdsRequest,
+        AllocateProducerIdsResponse,
+        lambda request, ctx, controller: Parked(ctx.now_ms + 3_600_000, lambda now_ms, expired: None),
+        0,
+        0,
+        lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
+    )
+    async with listening(still_controller, never) as (listener, port):
+        stuck = await connected(port)
+        await asyncio.get_running_loop().sock_sendall(stuck, write_request(AllocateProducerIdsRequest(), 0, 1, "a"))
+        await until(lambda: listener.node.parked == 1)
+        other = await connected(port)
+        await asyncio.get_running_loop().sock_sendall(other, write_request(ApiVersionsRequest(), 0, 2, "b"))
+        assert len(await frames_until(other, 1)) == 1
+        stuck.close()
+        other.close()
+
+
+async def test_a_client_that_reads_late_gets_every_answer_in_order(still_controller: Any) -> None:
+    async with listening(still_controller, filler(50_000)) as (_, port):
+        client_socket = await connected(port, receive_bytes=16_384)
+        requests = b"".join(write_request(AllocateProducerIdsRequest(), 0, n, "late") for n in range(400))
+        await asyncio.get_running_loop().sock_sendall(client_socket, requests)
+        await asyncio.sleep(0)
+        frames = await frames_until(client_socket, 400)
+        assert [struct.unpack_from(">i", frame)[0] for frame in frames] == list(range(400))
+        client_socket.close()
+
+
+async def test_a_client_that_never_reads_costs_bounded_memory_and_is_closed(still_controller: Any) -> None:
+    still_controller.config = ControllerConfig(write_stuck_ms=300)
+    async with listening(still_controller, filler(100_000)) as (listener, port):
+        greedy = await connected(port, receive_bytes=4_096)
+        requests = b"".join(write_request(AllocateProducerIdsRequest(), 0, n, "greedy") for n in range(2000))
+        await asyncio.get_running_loop().sock_sendall(greedy, requests)
+        largest = 0
+        journal = listener.node.journal
+        async with asyncio.timeout(DEADLINE_S):
+            while not journal.closed():
+                largest = max([largest, *(peer.unread_bytes for peer in listener.peers())])
+                await asyncio.sleep(0.001)
+        assert 0 < largest < 4 << 20
+        (line,) = journal.closed()
+        assert line.reason.startswith("the peer read nothing for 300 ms")
+        assert journal.counters()["closed"] == {"write_stuck_ms": 1}
+        await until(lambda: not listener.peers())
+        greedy.close()
+
+
+async def test_a_client_with_too_much_unread_is_closed(still_controller: Any) -> None:
+    still_controller.config = ControllerConfig(write_bytes_max=200_000)
+    async with listening(still_controller, filler(900_000)) as (listener, port):
+        greedy = await connected(port, receive_bytes=4_096)
+        requests = b"".join(write_request(AllocateProducerIdsRequest(), 0, n, "greedy") for n in range(100))
+        await asyncio.get_running_loop().sock_sendall(greedy, requests)
+        await until(lambda: listener.node.journal.closed())
+        assert "write_bytes_max=200000" in listener.node.journal.closed()[0].reason
+        await until(lambda: not listener.peers())
+        greedy.close()
+
+
+async def test_refused_connections_are_closed_and_journalled() -> None:
+    async with Controller(connections_max=3) as controller:
+        sockets = [await connected(controller.port) for _ in range(5)]
+        await until(lambda: len(controller.journal.closed()) == 2)
+        assert {line.reason for line in controller.journal.closed()} == {
+            "refused: 3 connections are open, connections_max=3"
+        }
+        assert controller.running.node.connections == 3
+        for client_socket in sockets:
+            client_socket.close()
+
+
+async def test_a_reset_is_journalled() -> None:
+    async with Controller() as controller:
+        client_socket = await connected(controller.port)
+        await until(lambda: controller.running.node.connections == 1)
+        client_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client_socket.close()
+        await until(lambda: controller.journal.closed())
+        assert "the connection broke" in controller.journal.closed()[0].reason
+
+
+def test_bind_tells_a_taken_port() -> None:
+    first = bind("127.0.0.1", 0)
+    first.listen()
+    with pytest.raises(OSError, match="in use"):
+        bind("127.0.0.1", first.getsockname()[1])
+    first.close()
+
+
+def test_the_synchronous_door_runs_in_its_own_thread() -> None:
+    with Controller.sync() as controller:
+        with socket.create_connection((controller.host, controller.port)) as client_socket:
+            client_socket.sendall(write_request(ApiVersionsRequest(), 0, 1, "sync"))
+            assert client_socket.recv(8)[4:] == b"\0\0\0\1"
+        assert controller.call(lambda: controller.running.controller.log.end_offset) > 0
+        assert controller.bootstrap == f"{controller.host}:{controller.port}"
