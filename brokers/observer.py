@@ -236,6 +236,8 @@ class Observer:
             batches = list(record_batch.read_batches(data, allow_partial_tail=True))
         except WireError as error:
             return Heard(False, CORRUPT_BACKOFF_MS, f"corrupt records: {error}")
+        if not batches:
+            return Heard(False, CORRUPT_BACKOFF_MS, "no whole batch in the answer")
         if any(batch.leader_epoch > self.epoch for batch in batches):
             return Heard(False, CORRUPT_BACKOFF_MS, "corrupt records: a batch is newer than its leader")
         for batch in batches:
@@ -283,7 +285,7 @@ class Observer:
             self.view.apply(record_at)
 
     def _truncate(self, epoch: int, end_offset: int) -> None:
-        if end_offset < self.high_watermark:
+        if end_offset < max(self.high_watermark, 0):
             raise FatalError(
                 f"The leader requested truncation to offset {end_offset}, which is below the current high watermark "
                 f"{self.high_watermark}"

@@ -1,0 +1,335 @@
+"""The observer follows a good leader, and hostile answers are passed over or fatal exactly where Kafka's are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mockraft.brokers.metadata_view import MetadataView
+from mockraft.brokers.observer import CORRUPT_BACKOFF_MS, FatalError, Observer
+from mockraft.wire import error_codes, record_batch
+from mockraft.wire.messages.fetch_response import EpochEndOffset, SnapshotId
+from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
+from mockraft.wire.messages.fetch_snapshot_response import (
+    FetchSnapshotResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionSnapshot,
+    TopicSnapshot,
+)
+from mockraft.wire.messages.fetch_snapshot_response import SnapshotId as FetchedSnapshotId
+
+# The first Fetch of a real 4.3.1 broker, off the wire (its directory id is put in below).
+FIRST_FETCH_OF_A_BROKER = (
+    "000001f400000000001000000000000000ffffffff0200000000000000000000000000000001020000000000000000000000000000000000000000"
+    "ffffffffffffffff0000000002001051fe2575b978203379b1931d7f5ef1"
+)
+
+
+def test_the_first_fetch_is_a_brokers_byte_for_byte(answers: Any) -> None:
+    observer = Observer(1, "p6Y0spRQNGVKjK4oOTgauw", bytes.fromhex("51fe2575b978203379b1931d7f5ef1aa"), MetadataView(1))
+    body = observer.request().write(18)
+    assert body.hex().startswith(FIRST_FETCH_OF_A_BROKER)
+
+
+def test_learns_the_leader_from_a_refused_fetch(observer: Observer, answers: Any) -> None:
+    heard = observer.receive(answers.fetched(error_code=error_codes.FENCED_LEADER_EPOCH, leader=(3000, 5)))
+    assert heard.useful
+    assert observer.leader == (3000, 5, answers.endpoint)
+    assert observer.request().topics[0].partitions[0].current_leader_epoch == 5
+
+
+def test_appends_and_hands_over_what_is_committed(following: Observer) -> None:
+    assert (following.end_offset, following.high_watermark, following.applied_offset) == (5, 3, 2)
+    partition = following.request().topics[0].partitions[0]
+    assert (partition.fetch_offset, partition.last_fetched_epoch, partition.high_watermark) == (5, 1, 3)
+
+
+def test_a_high_watermark_beyond_the_log_commits_what_is_there(following: Observer, answers: Any) -> None:
+    following.receive(answers.fetched(high_watermark=1000))
+    assert (following.high_watermark, following.applied_offset) == (5, 4)
+
+
+def test_a_high_watermark_never_falls(following: Observer, answers: Any) -> None:
+    following.receive(answers.fetched(high_watermark=1))
+    assert (following.high_watermark, following.applied_offset) == (3, 2)
+
+
+def test_takes_voters_from_the_log_before_they_are_committed(led: Observer, answers: Any) -> None:
+    led.receive(answers.fetched(answers.voters_batch(0, (3000, "here", 1)), high_watermark=0))
+    assert led.voters == {3000: {"CONTROLLER": ("here", 1)}}
+
+
+def test_knows_the_leaders_endpoint_from_the_voters_when_the_answer_names_none(led: Observer, answers: Any) -> None:
+    voters = answers.voters_batch(0, (3000, "here", 1), (3001, "there", 2))
+    led.receive(answers.fetched(voters, high_watermark=1))
+    led.receive(answers.fetched(error_code=error_codes.NOT_LEADER_OR_FOLLOWER, leader=(3001, 2), endpoints=()))
+    assert led.leader == (3001, 2, ("there", 2))
+
+
+def test_keeps_a_cut_last_batch_out(led: Observer, answers: Any) -> None:
+    led.receive(answers.fetched(answers.batch(0) + answers.batch(1)[:-5], high_watermark=2))
+    assert led.end_offset == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"topic_id": b"x" * 16},
+        {"partition_index": 1},
+        {"top_error_code": error_codes.INCONSISTENT_CLUSTER_ID},
+        {"top_error_code": error_codes.BROKER_NOT_AVAILABLE},
+        {"error_code": error_codes.UNKNOWN_SERVER_ERROR},
+        {"error_code": error_codes.BROKER_NOT_AVAILABLE},
+        {"error_code": error_codes.UNKNOWN_LEADER_EPOCH},
+        {"leader": (-1, -1)},
+        {"leader": (3000, 0)},
+        {"snapshot_id": SnapshotId(end_offset=3, epoch=-1)},
+        {"snapshot_id": SnapshotId(end_offset=-1, epoch=3)},
+    ],
+    ids=str,
+)
+def test_an_answer_of_no_use_changes_nothing_and_is_asked_again(
+    following: Observer, answers: Any, answer: dict[str, Any]
+) -> None:
+    before = following.request()
+    heard = following.receive(answers.fetched(answers.batch(5), high_watermark=6, **answer))
+    assert not heard.useful
+    assert heard.backoff_ms > 0
+    assert heard.note
+    assert following.request() == before
+
+
+def test_an_answer_without_topics_is_of_no_use(following: Observer, answers: Any) -> None:
+    answer = answers.fetched()
+    answer.responses = []
+    assert not following.receive(answer).useful
+
+
+@pytest.mark.parametrize("position", [17, 30, 61, 70])
+def test_corrupt_records_are_not_appended_and_not_asked_for_in_a_loop(
+    following: Observer, answers: Any, position: int
+) -> None:
+    damaged = bytearray(answers.batch(5))
+    damaged[position] ^= 0x40
+    heard = following.receive(answers.fetched(answers.batch(5) + bytes(damaged), high_watermark=7))
+    assert (heard.useful, heard.backoff_ms) == (False, CORRUPT_BACKOFF_MS)
+    assert following.end_offset == 5, "a batch before the damaged one does not count either"
+
+
+def test_less_than_a_batch_is_not_asked_for_in_a_loop(following: Observer, answers: Any) -> None:
+    heard = following.receive(answers.fetched(answers.batch(5)[:-1], high_watermark=7))
+    assert (heard.useful, heard.backoff_ms) == (False, CORRUPT_BACKOFF_MS)
+
+
+def test_a_batch_newer_than_its_leader_is_corrupt(following: Observer, answers: Any) -> None:
+    heard = following.receive(answers.fetched(answers.batch(5, epoch=2), high_watermark=6))
+    assert not heard.useful
+    assert following.end_offset == 5
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"leader": (1, 2), "endpoints": ((1, "me", 1),)}, "inconsistent"),
+        ({"leader": (3001, 1), "error_code": error_codes.NOT_LEADER_OR_FOLLOWER}, "inconsistent"),
+        ({"leader": (3001, 2), "endpoints": ()}, "Unknown leader endpoints"),
+        ({"error_code": error_codes.INVALID_REQUEST}, "invalid request"),
+        ({"top_error_code": error_codes.CLUSTER_AUTHORIZATION_FAILED}, "authorization"),
+        ({"diverging_epoch": EpochEndOffset(epoch=1, end_offset=2)}, "truncation to offset 2, which is below"),
+        ({"diverging_epoch": EpochEndOffset(epoch=0, end_offset=2)}, "below the current high watermark"),
+    ],
+    ids=str,
+)
+def test_what_ends_a_brokers_process_is_fatal(
+    following: Observer, answers: Any, answer: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(FatalError, match=told):
+        following.receive(answers.fetched(**answer))
+
+
+def test_news_of_a_leader_brings_no_records_yet(observer: Observer, answers: Any) -> None:
+    assert observer.receive(answers.fetched(answers.batch(0), high_watermark=1)).useful
+    assert (observer.epoch, observer.end_offset) == (1, 0)
+
+
+def test_a_leader_in_the_epoch_it_starts_with_is_followed_and_used_at_once(observer: Observer, answers: Any) -> None:
+    observer.receive(answers.fetched(answers.batch(0, epoch=0), leader=(3000, 0), high_watermark=1))
+    assert observer.applied_offset == 0
+
+
+def test_a_leader_that_knows_no_leader_is_fatal_at_first(observer: Observer, answers: Any) -> None:
+    with pytest.raises(FatalError, match="Unattached"):
+        observer.receive(answers.fetched(leader=(-1, 0)))
+
+
+@pytest.mark.parametrize(
+    ("records", "told"),
+    [
+        (lambda a: a.batch(4), "Unexpected offset"),
+        (lambda a: a.batch(5, epoch=0), "older than the one before"),
+        (
+            lambda a: record_batch.encode([b"\x01\x63\x00\x00"], base_offset=5, leader_epoch=1, timestamp_ms=1),
+            "Could not deserialize metadata record",
+        ),
+        (
+            lambda a: record_batch.encode([b"\x00\x14\x00\x00"], base_offset=5, leader_epoch=1, timestamp_ms=1),
+            "frame version 0",
+        ),
+        (
+            lambda a: record_batch.encode_control(
+                [(record_batch.control_key(6), b"\0\0\7")], base_offset=5, leader_epoch=1, timestamp_ms=1
+            ),
+            "control record",
+        ),
+        (
+            lambda a: record_batch.encode_control([(b"\0", b"")], base_offset=5, leader_epoch=1, timestamp_ms=1),
+            "control record",
+        ),
+    ],
+    ids=["offset again", "older epoch", "unknown record", "unknown frame", "bad voters", "bad control key"],
+)
+def test_well_formed_batches_with_wrong_content_are_fatal(
+    following: Observer, answers: Any, records: Any, told: str
+) -> None:
+    with pytest.raises(FatalError, match=told):
+        following.receive(answers.fetched(records(answers), high_watermark=6))
+
+
+def test_truncates_to_where_the_logs_part(led: Observer, answers: Any) -> None:
+    led.receive(answers.fetched(answers.batch(0) + answers.batch(1) + answers.batch(2), high_watermark=1))
+    led.receive(answers.fetched(leader=(3001, 2), endpoints=((3001, "there", 2),)))
+    led.receive(answers.fetched(leader=(3001, 2), diverging_epoch=EpochEndOffset(epoch=1, end_offset=2)))
+    assert led.end_offset == 2
+    led.receive(answers.fetched(answers.batch(2, epoch=2), leader=(3001, 2), high_watermark=3))
+    partition = led.request().topics[0].partitions[0]
+    assert (partition.fetch_offset, partition.last_fetched_epoch) == (3, 2)
+    assert led.applied_offset == 2
+
+
+def test_truncates_whole_batches(following: Observer, answers: Any) -> None:
+    following.receive(answers.fetched(diverging_epoch=EpochEndOffset(epoch=1, end_offset=4)))
+    assert following.end_offset == 3, "offsets 3 and 4 came as one batch"
+
+
+def test_truncates_to_the_end_of_an_epoch_that_the_leader_does_not_have(led: Observer, answers: Any) -> None:
+    led.receive(answers.fetched(answers.batch(0) + answers.batch(1), high_watermark=1))
+    led.receive(answers.fetched(leader=(3000, 3)))
+    led.receive(answers.fetched(answers.batch(2, epoch=3), leader=(3000, 3), high_watermark=1))
+    led.receive(answers.fetched(leader=(3000, 4)))
+    led.receive(answers.fetched(leader=(3000, 4), diverging_epoch=EpochEndOffset(epoch=2, end_offset=9)))
+    assert (led.end_offset, led.last_fetched_epoch) == (2, 1)
+
+
+def test_truncation_takes_voters_back(led: Observer, answers: Any) -> None:
+    led.receive(answers.fetched(answers.voters_batch(0, (3000, "here", 1)), high_watermark=1))
+    led.receive(answers.fetched(answers.voters_batch(1, (3001, "there", 2)), high_watermark=1))
+    assert set(led.voters) == {3001}
+    led.receive(answers.fetched(diverging_epoch=EpochEndOffset(epoch=1, end_offset=1)))
+    assert set(led.voters) == {3000}
+
+
+# Snapshots.
+
+
+def snapshot_bytes(answers: Any) -> bytes:
+    return answers.voters_batch(0, (3000, "snap", 1), epoch=0) + answers.batch(1, answers.metadata_version(30), epoch=0)
+
+
+def piece(data: bytes, position: int, size: int, *, end_offset: int = 40, **fields: Any) -> FetchSnapshotResponse:
+    partition = PartitionSnapshot(
+        index=0,
+        snapshot_id=FetchedSnapshotId(end_offset=end_offset, epoch=1),
+        current_leader=LeaderIdAndEpoch(leader_id=3000, leader_epoch=1),
+        size=size,
+        position=position,
+        unaligned_records=data,
+        **fields,
+    )
+    return FetchSnapshotResponse(
+        topics=[TopicSnapshot(name="__cluster_metadata", partitions=[partition])],
+        node_endpoints=[NodeEndpoint(node_id=3000, host="127.0.0.1", port=9093)],
+    )
+
+
+@pytest.fixture
+def fetching(led: Observer, answers: Any) -> Observer:
+    led.receive(answers.fetched(snapshot_id=SnapshotId(end_offset=40, epoch=1)))
+    return led
+
+
+@pytest.mark.parametrize("size", [7, 100, 10_000])
+def test_fetches_a_snapshot_in_pieces_and_goes_on_behind_it(fetching: Observer, answers: Any, size: int) -> None:
+    whole = snapshot_bytes(answers)
+    while isinstance(request := fetching.request(), FetchSnapshotRequest):
+        position = request.topics[0].partitions[0].position
+        assert fetching.receive(piece(whole[position : position + size], position, len(whole))).useful
+    assert fetching.view.metadata_version == 30
+    assert fetching.voters == {3000: {"CONTROLLER": ("snap", 1)}}
+    partition = request.topics[0].partitions[0]
+    assert (partition.fetch_offset, partition.last_fetched_epoch, partition.high_watermark) == (40, 1, 40)
+    assert fetching.applied_offset == 39
+
+
+def test_starts_over_when_the_leader_has_dropped_the_snapshot(fetching: Observer) -> None:
+    assert not fetching.receive(piece(b"", 0, 10, error_code=error_codes.SNAPSHOT_NOT_FOUND)).useful
+    assert type(fetching.request()).__name__ == "FetchRequest"
+
+
+def test_a_new_leader_means_a_new_snapshot(fetching: Observer, answers: Any) -> None:
+    answer = piece(b"abc", 0, 10)
+    answer.topics[0].partitions[0].current_leader.leader_epoch = 2
+    fetching.receive(answer)
+    assert type(fetching.request()).__name__ == "FetchRequest"
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (piece(b"abc", 1, 10), "invalid id or position"),
+        (piece(b"abc", 0, 10, end_offset=41), "invalid id or position"),
+        (piece(b"abc", 0, 2), "larger than the 2 bytes"),
+        (piece(b"abc", 0, 3), "the snapshot is corrupt"),
+    ],
+    ids=["position", "id", "too long", "no batches"],
+)
+def test_a_snapshot_that_is_none_is_fatal(fetching: Observer, answer: FetchSnapshotResponse, told: str) -> None:
+    with pytest.raises(FatalError, match=told):
+        fetching.receive(answer)
+
+
+def test_an_empty_piece_is_asked_for_again(fetching: Observer) -> None:
+    assert not fetching.receive(piece(b"", 0, 10)).useful
+
+
+def test_a_snapshot_nobody_asked_for_is_of_no_use(following: Observer) -> None:
+    assert not following.receive(piece(b"abc", 0, 10)).useful
+
+
+NUMBERS = st.integers(-2, 6)
+BATCHES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), max_size=3)
+ANSWERS = st.tuples(BATCHES, NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.sampled_from([0, 0, 0, 6, 8, 74, 75]))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(ANSWERS, max_size=8))
+def test_whatever_a_leader_says_the_log_stays_in_order_or_the_broker_dies(answers: Any, told: list[Any]) -> None:
+    observer = Observer(1, "cluster", b"d" * 16, MetadataView(1))
+    for batches, high_watermark, epoch, diverging_epoch, diverging_offset, error_code in told:
+        before = (observer.high_watermark, observer.applied_offset)
+        answer = answers.fetched(
+            b"".join(answers.batch(offset, epoch=of_epoch) for offset, of_epoch in batches),
+            high_watermark=high_watermark,
+            leader=(3000, epoch),
+            diverging_epoch=EpochEndOffset(epoch=diverging_epoch, end_offset=diverging_offset),
+            error_code=error_code,
+        )
+        try:
+            observer.receive(answer)
+        except FatalError:
+            return
+        assert (observer.high_watermark, observer.applied_offset) >= before
+        assert observer.applied_offset < observer.end_offset
+        assert observer.high_watermark <= observer.end_offset

@@ -1,0 +1,207 @@
+"""The client connection against a scripted server: handshake, order, timeouts, and answers that are none."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from mockraft.wire import api_keys, error_codes
+from mockraft.wire.client import (
+    DisconnectedError,
+    KafkaConnection,
+    RequestTimedOutError,
+    UnsupportedVersionError,
+    connect,
+)
+from mockraft.wire.connection import FrameReader, Request, parse_request, write_response
+from mockraft.wire.errors import WireError
+from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from mockraft.wire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+
+Answer = Callable[[Request], Awaitable[bytes | None]]
+OFFERED = [
+    ApiVersion(api_key=api_keys.API_VERSIONS, min_version=0, max_version=4),
+    ApiVersion(api_key=api_keys.BROKER_HEARTBEAT, min_version=0, max_version=1),
+]
+
+
+@asynccontextmanager
+async def server(answer: Answer) -> AsyncIterator[tuple[int, list[Request]]]:
+    """A listener that answers each request with what `answer` gives; None closes the connection."""
+    seen: list[Request] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        frames = FrameReader()
+        try:
+            while data := await reader.read(65536):
+                for frame in frames.receive_data(data):
+                    seen.append(parse_request(frame))
+                    reply = await answer(seen[-1])
+                    if reply is None:
+                        return
+                    writer.write(reply)
+        finally:
+            writer.close()
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield listening.sockets[0].getsockname()[1], seen
+    finally:
+        listening.close()
+
+
+def versions_reply(request: Request, error_code: int = 0, version: int | None = None) -> bytes:
+    response = ApiVersionsResponse(error_code=error_code, api_keys=OFFERED)
+    return write_response(
+        response.write(request.api_version if version is None else version), request.correlation_id, 0
+    )
+
+
+def heartbeat_reply(request: Request, correlation_id: int | None = None) -> bytes:
+    body = BrokerHeartbeatResponse(is_caught_up=True).write(request.api_version)
+    return write_response(body, request.correlation_id if correlation_id is None else correlation_id, 1)
+
+
+async def well(request: Request) -> bytes | None:
+    return versions_reply(request) if request.api_key == api_keys.API_VERSIONS else heartbeat_reply(request)
+
+
+@asynccontextmanager
+async def connected(answer: Answer, **options: object) -> AsyncIterator[tuple[KafkaConnection, list[Request]]]:
+    async with server(answer) as (port, seen):
+        connection = await connect("127.0.0.1", port, client_id="7", **options)  # type: ignore[arg-type]
+        try:
+            yield connection, seen
+        finally:
+            await connection.close()
+
+
+async def test_shakes_hands_and_speaks_the_newest_version_of_both() -> None:
+    async with connected(well) as (connection, seen):
+        response = await connection.send(BrokerHeartbeatRequest(broker_id=7))
+        assert response.is_caught_up
+        assert [(r.api_key, r.api_version, r.client_id) for r in seen] == [(18, 4, "7"), (63, 1, "7")]
+
+
+async def test_numbers_requests_as_kafkas_network_client_does() -> None:
+    async with connected(well) as (connection, seen):
+        for _ in range(3):
+            await connection.send(BrokerHeartbeatRequest())
+        assert [r.correlation_id for r in seen] == [1, 0, 2, 3], "the handshake comes after the first request was made"
+
+
+async def test_connections_of_one_client_share_their_numbers() -> None:
+    ids = itertools.count()
+    async with server(well) as (port, seen):
+        for _ in range(2):
+            connection = await connect("127.0.0.1", port, client_id="raft-client-7", correlation_ids=ids)
+            await connection.send(BrokerHeartbeatRequest())
+            await connection.close()
+        assert [r.correlation_id for r in seen] == [1, 0, 3, 2]
+
+
+async def test_several_requests_under_way_get_their_own_answers() -> None:
+    async def echo_epoch(request: Request) -> bytes | None:
+        if request.api_key == api_keys.API_VERSIONS:
+            return versions_reply(request)
+        sent = BrokerHeartbeatRequest.read(request.frame[request.body_offset :], request.api_version)
+        body = BrokerHeartbeatResponse(throttle_time_ms=sent.broker_epoch).write(request.api_version)
+        return write_response(body, request.correlation_id, 1)
+
+    async with connected(echo_epoch) as (connection, _):
+        sends = [connection.send(BrokerHeartbeatRequest(broker_epoch=n)) for n in range(20)]
+        assert [r.throttle_time_ms for r in await asyncio.gather(*sends)] == list(range(20))
+
+
+async def test_takes_an_older_handshake_when_the_newest_is_refused() -> None:
+    async def old(request: Request) -> bytes | None:
+        if request.api_version == 4:
+            return versions_reply(request, error_codes.UNSUPPORTED_VERSION, version=0)
+        return versions_reply(request)
+
+    async with connected(old) as (connection, seen):
+        assert [r.api_version for r in seen] == [4, 3]
+        assert connection.api_versions[api_keys.BROKER_HEARTBEAT] == (0, 1)
+
+
+async def test_says_which_api_the_other_side_lacks() -> None:
+    async with connected(well) as (connection, _):
+        with pytest.raises(UnsupportedVersionError, match="does not support AllocateProducerIds"):
+            await connection.send(AllocateProducerIdsRequest())
+        assert connection.is_open, "nothing was sent, so nothing is broken"
+
+
+async def test_a_late_answer_ends_the_connection() -> None:
+    never = asyncio.Event()
+
+    async def silent(request: Request) -> bytes | None:
+        if request.api_key != api_keys.API_VERSIONS:
+            await never.wait()
+        return versions_reply(request)
+
+    async with connected(silent) as (connection, _):
+        with pytest.raises(RequestTimedOutError, match="BrokerHeartbeat within 30 ms"):
+            await connection.send(BrokerHeartbeatRequest(), timeout_ms=30)
+        with pytest.raises(DisconnectedError):
+            await connection.send(BrokerHeartbeatRequest())
+        never.set()
+
+
+async def test_a_close_by_the_other_side_reaches_every_waiting_request() -> None:
+    async def hang_up(request: Request) -> bytes | None:
+        return versions_reply(request) if request.api_key == api_keys.API_VERSIONS else None
+
+    async with connected(hang_up) as (connection, _):
+        sends = [connection.send(BrokerHeartbeatRequest()) for _ in range(3)]
+        results = await asyncio.gather(*sends, return_exceptions=True)
+        assert all(isinstance(result, DisconnectedError) for result in results)
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (lambda r: heartbeat_reply(r, r.correlation_id + 1), "correlation id"),
+        (lambda r: heartbeat_reply(r)[:-1] + b"\xff", "."),
+        (lambda r: b"\0\0\0\x02ab", "has no correlation id"),
+        (lambda r: b"\xff\xff\xff\xff", "negative"),
+        (lambda r: b"\x7f\xff\xff\xff", "the limit"),
+    ],
+    ids=["wrong number", "bad body", "no number", "negative length", "huge length"],
+)
+async def test_an_answer_that_is_none_is_a_wire_error_and_the_end(reply: Callable[[Request], bytes], told: str) -> None:
+    async def wrong(request: Request) -> bytes | None:
+        return versions_reply(request) if request.api_key == api_keys.API_VERSIONS else reply(request)
+
+    async with connected(wrong) as (connection, _):
+        with pytest.raises(WireError, match=told):
+            await connection.send(BrokerHeartbeatRequest())
+        assert not connection.is_open
+
+
+async def test_an_answer_nobody_asked_for_ends_the_connection() -> None:
+    async def twice(request: Request) -> bytes | None:
+        reply = versions_reply(request)
+        return reply if request.api_key != api_keys.API_VERSIONS else reply + reply
+
+    async with connected(twice) as (connection, _):
+        with pytest.raises(DisconnectedError, match="nothing asked for"):
+            await connection.send(BrokerHeartbeatRequest())
+
+
+async def test_nobody_listening_is_told_with_the_address() -> None:
+    async with server(well) as (port, _):
+        pass
+    with pytest.raises(DisconnectedError, match=f"cannot connect to 127.0.0.1:{port}"):
+        await connect("127.0.0.1", port)
+
+
+async def test_closing_twice_is_closing_once() -> None:
+    async with connected(well) as (connection, _):
+        await connection.close()
+        await connection.close()
+        assert not connection.is_open
