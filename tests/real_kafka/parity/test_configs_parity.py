@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
+from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.incremental_alter_configs_request import (
@@ -98,6 +99,9 @@ CASES = [
     create("effective-too"),
     alter("broker, unchanged", (BROKER, "3000", (SET, "num.io.threads", "9"), (DELETE, "not.there", None))),
     alter("broker, unknown key", (BROKER, "2", (SET, "anything.goes", "x"))),
+    alter(
+        "broker, many keys", (BROKER, "2", *((SET, f"key-{n}-\N{SNOWMAN}\N{GRINNING FACE}", "x") for n in range(60)))
+    ),
     alter("broker that is not", (BROKER, "77", (SET, "x", "x"))),
     alter("broker of another name", (BROKER, "one", (SET, "x", "x")), (BROKER, "-1", (SET, "x", "x"))),
     alter("broker named out of range", (BROKER, "2147483648", (SET, "x", "x")), (BROKER, "+1", (SET, "x", "x"))),
@@ -147,3 +151,12 @@ def test_answers_and_writes_what_kafka_does(outcomes: Any, name: str) -> None:
     theirs, ours = outcomes
     assert ours[name].answer == theirs[name].answer
     assert ours[name].records == theirs[name].records
+
+
+@pytest.mark.parametrize(("operation", "value"), [(9, "x"), (APPEND, None)])
+def test_refuses_the_whole_request_where_kafka_breaks(on_both: Any, operation: int, value: str | None) -> None:
+    good = (CLIENT_METRICS, "cm", (SET, "interval.ms", "100"))
+    broken = (BROKER, "", (operation, "log.cleanup.policy", value))
+    asked = alter("", good, broken)
+    theirs, ours = on_both(lambda side: to_json(side.ask(asked.request(side), asked.version), asked.version))
+    assert ours == theirs

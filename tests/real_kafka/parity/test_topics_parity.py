@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
+from mockraft.wire.json_form import to_json
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -160,3 +162,39 @@ def test_answers_and_writes_what_kafka_does(outcomes: Any, name: str) -> None:
     theirs, ours = outcomes
     assert ours[name].answer == theirs[name].answer
     assert ours[name].records == theirs[name].records
+
+
+def run_shutdown(side: Any) -> dict[str, Any]:
+    """Broker 2 leads, goes into controlled shutdown, is fenced, and stays registered."""
+    for broker_id in (1, 2, 3):
+        side.add_broker(broker_id, None, 1)
+    led = new("led", manual=[(0, [2, 1])])
+    side.outcome(CreateTopicsRequest(topics=[led]), 7)
+    outcomes = {}
+    for state in ("controlled shutdown", "shut down"):
+        heartbeat = BrokerHeartbeatRequest(
+            broker_id=2, broker_epoch=side.epochs[2], current_metadata_offset=1 << 40, want_shut_down=True
+        )
+        outcomes[state] = side.ask(heartbeat, 2)
+        side.new_records()
+        for factor in (2, 3):
+            request = CreateTopicsRequest(topics=[new(f"{state} {factor}".replace(" ", "-"), 4, factor)])
+            outcomes[f"{state}: create with {factor} replicas"] = to_json(side.ask(request, 5), 5)
+            outcomes[f"{state}: placed with {factor} replicas"] = [
+                (2 in record.replicas, 2 in record.isr, record.leader == 2)
+                for record, _ in side.new_records()
+                if hasattr(record, "replicas")
+            ]
+        for broker_id in (1, 3):
+            heartbeat = BrokerHeartbeatRequest(
+                broker_id=broker_id, broker_epoch=side.epochs[broker_id], current_metadata_offset=1 << 40
+            )
+            side.ask(heartbeat, 2)
+    return outcomes
+
+
+def test_places_on_a_broker_again_once_it_is_shut_down_and_only_fenced(on_both: Any) -> None:
+    theirs, ours = on_both(run_shutdown)
+    assert ours == theirs
+    assert ours["controlled shutdown: create with 3 replicas"]["topics"][0]["errorCode"] == 38
+    assert ours["shut down: placed with 3 replicas"] == [(True, False, False)] * 4

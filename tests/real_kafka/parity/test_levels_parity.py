@@ -1,0 +1,56 @@
+"""How a log begins, and what is written about brokers and topics, at each metadata.version that changes it.
+
+Kafka's controller registers itself some time after its start, so that record is left out here.
+"""
+
+from typing import Any
+
+import pytest
+from mockraft.wire.json_form import to_json
+from mockraft.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from mockraft.wire.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+
+pytestmark = pytest.mark.real_kafka
+
+LEVELS = ["3.3-IV3", "3.6-IV0", "3.6-IV1", "3.7-IV2", "4.0-IV0", "4.0-IV1", "4.1-IV0", "4.3-IV0"]
+
+TOPIC = CreatableTopic(
+    name="t",
+    num_partitions=-1,
+    replication_factor=-1,
+    assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[2, 1])],
+    configs=[CreatableTopicConfig(name="min.insync.replicas", value="2")],
+)
+BROKER_CONFIGS = [("1", "min.insync.replicas"), ("", "min.insync.replicas"), ("1", "cordoned.log.dirs")]
+
+
+def written(side: Any) -> list[tuple[Any, int]]:
+    return [record for record in side.new_records() if "RegisterController" not in type(record[0]).__name__]
+
+
+def run(side: Any) -> dict[str, Any]:
+    head = [(type(record).__name__, version, to_json(record, version)) for record, version in written(side)]
+    side.add_broker(1, "a", 2)
+    side.add_broker(2, None, 1)
+    brokers = [(type(record).__name__, version) for record, version in written(side)]
+    outcomes = {"head": head, "brokers": brokers, "topic": side.outcome(CreateTopicsRequest(topics=[TOPIC]), 7)}
+    for name, key in BROKER_CONFIGS:
+        delete = AlterableConfig(name=key, config_operation=1, value=None)
+        resource = AlterConfigsResource(resource_type=4, resource_name=name, configs=[delete])
+        outcomes[f"{key} of {name!r}"] = side.outcome(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    return outcomes
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_writes_what_kafka_writes_at_this_level(on_both: Any, level: str) -> None:
+    theirs, ours = on_both(run, level)
+    assert ours == theirs
