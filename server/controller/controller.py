@@ -1,8 +1,9 @@
 """The heart: log, image, soft state, and the one way in which any of them changes (Kafka's QuorumController)."""
 
+from __future__ import annotations
+
 import logging
-import random
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.heartbeat_states import HeartbeatStates
@@ -21,6 +22,9 @@ from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
 from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
 from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
+
+if TYPE_CHECKING:
+    import random
 
 T = TypeVar("T")
 

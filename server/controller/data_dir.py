@@ -12,14 +12,17 @@ import errno
 import fcntl
 import json
 import os
-import random
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mockraft.server.controller.quorum import PARTITION, TOPIC_ID, TOPIC_NAME
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
+
+if TYPE_CHECKING:
+    import random
 
 PARTITION_DIR = f"{TOPIC_NAME}-{PARTITION}"
 ZERO_UUID = bytes(16)

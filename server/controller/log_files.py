@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller import features, snapshot
@@ -14,6 +14,9 @@ from mockraft.server.controller.log_storage import LogStorage
 from mockraft.server.controller.snapshot import Snapshot, SnapshotId
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
+
+if TYPE_CHECKING:
+    import random
 
 _LOGGER = logging.getLogger(__name__)
 

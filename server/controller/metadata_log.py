@@ -7,9 +7,8 @@ data dir, in Kafka's own files. What lies below the oldest kept snapshot may be 
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller import features, quorum, snapshot
@@ -21,6 +20,9 @@ from mockraft.server.controller.snapshot import Snapshot, SnapshotId
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
+
+if TYPE_CHECKING:
+    import random
 
 _LOGGER = logging.getLogger(__name__)
 _SNAPSHOT_RETRY_MS = 60_000

@@ -1,13 +1,16 @@
 """Which brokers a new partition's replicas go to, spread in stripes over racks (Kafka's StripedReplicaPlacer)."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
-from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 
 if TYPE_CHECKING:
+    from random import Random
+
     from mockraft.server.controller.controller import Controller
 
 
@@ -19,7 +22,7 @@ class UsableBroker(NamedTuple):
     fenced: bool
 
 
-def usable_brokers(controller: "Controller") -> list[UsableBroker]:
+def usable_brokers(controller: Controller) -> list[UsableBroker]:
     """The registered brokers that are not shutting down and have a directory that is not cordoned."""
     return [
         UsableBroker(broker_id, registration.rack, registration.fenced)

@@ -3,8 +3,9 @@
 Not done: create.topic.policy and the controller mutation quota.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
-from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.server.controller import configs
@@ -21,6 +22,8 @@ from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
 if TYPE_CHECKING:
+    from random import Random
+
     from mockraft.server.controller.controller import Controller
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
@@ -39,7 +42,7 @@ class CreatedTopic(NamedTuple):
 
 
 def create_topics(
-    controller: "Controller", topics: Sequence[CreatableTopic], *, forwarded: bool = False
+    controller: Controller, topics: Sequence[CreatableTopic], *, forwarded: bool = False
 ) -> ControllerResult[dict[str, CreatedTopic | ApiError]]:
     """The records for all topics that can be made, one batch; per name what was made or why not. Names are distinct.
 
@@ -62,7 +65,7 @@ def create_topics(
     return ControllerResult(records, results, "topics created" if records else "")
 
 
-def delete_topics(controller: "Controller", topic_ids: Iterable[bytes]) -> ControllerResult[None]:
+def delete_topics(controller: Controller, topic_ids: Iterable[bytes]) -> ControllerResult[None]:
     """The records that remove these topics, which exist."""
     records = [RecordAt(RemoveTopicRecord(topic_id=topic_id), 0) for topic_id in topic_ids]
     return ControllerResult(records, None, "topics deleted" if records else "")
@@ -78,7 +81,7 @@ def random_topic_id(chance: Random) -> bytes:
             return bytes(uuid)
 
 
-def _check_total_partitions(controller: "Controller", topics: Sequence[CreatableTopic]) -> None:
+def _check_total_partitions(controller: Controller, topics: Sequence[CreatableTopic]) -> None:
     total = 0
     for topic in topics:
         if topic.assignments:
@@ -91,7 +94,7 @@ def _check_total_partitions(controller: "Controller", topics: Sequence[Creatable
         raise ApiError(error_codes.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
-def _invalid_names(controller: "Controller", topics: Sequence[CreatableTopic]) -> dict[str, ApiError]:
+def _invalid_names(controller: Controller, topics: Sequence[CreatableTopic]) -> dict[str, ApiError]:
     existing = controller.image.topics.by_name
     colliding: dict[str | None, str] = {}
     if any(collision_key(topic.name) for topic in topics):
@@ -112,7 +115,7 @@ def _invalid_names(controller: "Controller", topics: Sequence[CreatableTopic]) -
 
 
 def _create_topic(
-    controller: "Controller", topic: CreatableTopic, forwarded: bool
+    controller: Controller, topic: CreatableTopic, forwarded: bool
 ) -> tuple[CreatedTopic, list[RecordAt]]:
     null_configs = [config.name for config in topic.configs if config.value is None]
     if null_configs:
@@ -133,7 +136,7 @@ def _create_topic(
     return CreatedTopic(topic_id, len(partitions), len(partitions[0].replicas), effective), records
 
 
-def _assigned(controller: "Controller", topic: CreatableTopic) -> list[Partition]:
+def _assigned(controller: Controller, topic: CreatableTopic) -> list[Partition]:
     if topic.replication_factor != USE_DEFAULT:
         raise _invalid_request("A manual partition assignment was specified, but replication factor was not set to -1.")
     if topic.num_partitions != USE_DEFAULT:
@@ -152,7 +155,7 @@ def _assigned(controller: "Controller", topic: CreatableTopic) -> list[Partition
     return [partitions[index] for index in range(len(partitions))]
 
 
-def _assigned_partition(controller: "Controller", assignment: CreatableReplicaAssignment) -> Partition:
+def _assigned_partition(controller: Controller, assignment: CreatableReplicaAssignment) -> Partition:
     partition = new_partition(controller, assignment.broker_ids)
     if partition is None:
         raise invalid_assignment(
@@ -162,7 +165,7 @@ def _assigned_partition(controller: "Controller", assignment: CreatableReplicaAs
     return partition
 
 
-def check_manual_assignment(controller: "Controller", replicas: Sequence[int], replication_factor: int | None) -> None:
+def check_manual_assignment(controller: Controller, replicas: Sequence[int], replication_factor: int | None) -> None:
     """ApiError INVALID_REPLICA_ASSIGNMENT unless all are registered, none repeats and there are as many as before."""
     if not replicas:
         raise invalid_assignment("The manual partition assignment includes an empty replica list.")
@@ -182,7 +185,7 @@ def check_manual_assignment(controller: "Controller", replicas: Sequence[int], r
         )
 
 
-def _placed(controller: "Controller", topic: CreatableTopic) -> list[Partition]:
+def _placed(controller: Controller, topic: CreatableTopic) -> list[Partition]:
     if topic.replication_factor < USE_DEFAULT or topic.replication_factor == 0:
         raise _invalid_factor("Replication factor must be larger than 0, or -1 to use the default value.")
     if topic.num_partitions < USE_DEFAULT or topic.num_partitions == 0:
@@ -207,7 +210,7 @@ def _placed(controller: "Controller", topic: CreatableTopic) -> list[Partition]:
     return partitions
 
 
-def new_partition(controller: "Controller", replicas: Sequence[int]) -> Partition | None:
+def new_partition(controller: Controller, replicas: Sequence[int]) -> Partition | None:
     """A partition at its start: in sync are the active replicas, the first of them leads; None when there is none."""
     isr = tuple(broker_id for broker_id in replicas if controller.is_active(broker_id))
     if not isr:
