@@ -127,7 +127,7 @@ class TopicsImage:
 
     by_id: dict[bytes, Topic] = field(default_factory=dict)
     by_name: dict[str, Topic] = field(default_factory=dict)
-    index: PartitionIndex = field(default_factory=PartitionIndex)
+    index: PartitionIndex = field(default_factory=PartitionIndex, compare=False)
 
     def partition(self, topic_id: bytes, partition_id: int) -> Partition | None:
         """The partition, if there is one."""

@@ -8,6 +8,7 @@ from mockraft.server.controller.elections import Election
 from mockraft.server.controller.features import metadata_version
 from mockraft.server.controller.image.topics import RECOVERED, RECOVERING, Partition
 from mockraft.server.controller.partitions import PartitionChange, PartitionRules
+from mockraft.wire.message import field_names
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
 TOPIC_ID = bytes(15) + b"\x77"
@@ -52,17 +53,7 @@ def built(state: Partition, **wanted: Any) -> dict[str, Any] | None:
         return None
     empty = PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=7)
     assert (record_at.record.topic_id, record_at.record.partition_id) == (TOPIC_ID, 7)
-    names = [
-        "isr",
-        "leader",
-        "replicas",
-        "removing_replicas",
-        "adding_replicas",
-        "leader_recovery_state",
-        "directories",
-        "eligible_leader_replicas",
-        "last_known_elr",
-    ]
+    names = [field for field in field_names(PartitionChangeRecord) if field not in ("topic_id", "partition_id")]
     return {n: getattr(record_at.record, n) for n in names if getattr(record_at.record, n) != getattr(empty, n)}
 
 
