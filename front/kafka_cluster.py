@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-from mockraft.kafka_processes import KafkaBroker, KafkaController, ServerProcess, random_uuid
+from mockraft.kafka_processes import ChildProcess, KafkaBroker, KafkaController, random_uuid
 from mockraft.serve_process import MockraftController
 
 ControllerKind = Literal["mockraft", "kafka"]
@@ -80,7 +80,7 @@ class KafkaCluster:
         return ",".join(broker.bootstrap for broker in self.brokers.values())
 
     @property
-    def processes(self) -> Iterator[ServerProcess]:
+    def processes(self) -> Iterator[ChildProcess]:
         """The controller, then the brokers."""
         yield self.controller
         yield from self.brokers.values()

@@ -7,10 +7,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from mockraft.kafka_processes import KafkaProcessError, ServerProcess, free_port
+from mockraft.child_process import ChildProcess, KafkaProcessError, free_port
 
 
-class MockraftController(ServerProcess):
+class MockraftController(ChildProcess):
     """One mockraft controller in a process of its own.
 
     Args:
@@ -64,7 +64,7 @@ class MockraftController(ServerProcess):
             KafkaProcessError: the process ended, the time is over, or it is ready under another address or cluster.
         """
         began = time.monotonic()
-        ready = self.wait_for_log(r"mockraft ready bootstrap=(\S+) cluster_id=(\S+)", timeout_s)
+        ready = self.wait_for_log(r"mockraft ready bootstrap=(\S+) cluster_id=(\S+)", timeout_s, "its ready line")
         if ready.groups() != (self.bootstrap, self.cluster_id):
             raise KafkaProcessError(f"{self.name} came up as {ready[0]!r}, not as {self.bootstrap} {self.cluster_id}")
         return time.monotonic() - began
