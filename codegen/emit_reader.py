@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mockraft.codegen.emit_class import literal
 from mockraft.codegen.lines import Lines
+from mockraft.codegen.needs import Needs
 from mockraft.codegen.spec import FIXED, SIZES, FieldSpec, MessageSpec, StructSpec
 
 
@@ -14,12 +15,11 @@ class ReaderEmitter:
     Fixed fields gather in a run, together with the length byte that follows them, and are unpacked at one go.
     """
 
-    def __init__(self, spec: MessageSpec, version: int, imports: set[str], formats: set[str]) -> None:
+    def __init__(self, spec: MessageSpec, version: int, needs: Needs) -> None:
         self._spec = spec
         self._version = version
         self._flexible = spec.flexible_at(version)
-        self._imports = imports
-        self._formats = formats
+        self._needs = needs
         self._lines = Lines(1)
         self._run: list[tuple[str, str]] = []
         self._names = 0
@@ -35,10 +35,6 @@ class ReaderEmitter:
     def _name(self, letter: str) -> str:
         self._names += 1
         return f"{letter}{self._names}"
-
-    def _use(self, name: str) -> str:
-        self._imports.add(name)
-        return name
 
     def _create(self, target: str, struct: StructSpec) -> None:
         self._lines.add(f"{target} = _{struct.name}()")
@@ -56,8 +52,8 @@ class ReaderEmitter:
         if letters == "B":
             self._lines.add(f"{targets} = d[o]")
         else:
-            self._formats.add(f"unpack_{letters}")
-            self._lines.add(f"{targets}{',' if len(run) == 1 else ''} = unpack_{letters}(d, o)")
+            comma = "," if len(run) == 1 else ""
+            self._lines.add(f"{targets}{comma} = {self._needs.packing('unpack', letters)}(d, o)")
         step = sum(SIZES[letter] for letter in letters) - stay
         if step:
             self._lines.add(f"o += {step}")
@@ -80,7 +76,7 @@ class ReaderEmitter:
             return
         value = literal(field)
         if value == "ZERO_UUID":
-            self._use(value)
+            self._needs.use(value)
         self._lines.add(f"{target} = {value}")
 
     def _default_struct(self, target: str, struct: StructSpec) -> None:
@@ -138,7 +134,7 @@ class ReaderEmitter:
         if nullable:
             with self._lines.block("elif n == 0:"):
                 self._lines.add(f"{target} = None", "o += 1")
-        slow = self._use(f"{'nullable_' if nullable else ''}compact_{'string' if decode else 'bytes'}")
+        slow = self._needs.use(f"{'nullable_' if nullable else ''}compact_{'string' if decode else 'bytes'}")
         with self._lines.block("else:"):
             self._lines.add(f'{target}, o = {slow}(d, o + 1, n, "{name}")')
 
@@ -147,14 +143,14 @@ class ReaderEmitter:
             if nullable:
                 self._lines.add(f"{target} = None")
             else:
-                self._lines.add(f'raise {self._use("null_field")}("{name}")')
+                self._lines.add(f'raise {self._needs.use("null_field")}("{name}")')
 
     def _array(self, target: str, field: FieldSpec, nullable: bool, compact: bool) -> None:
         size = self._spec.element_size(field, self._version)
         if compact:
             self._fixed("B", "n")
             self._flush()
-            slow = self._use("nullable_compact_count" if nullable else "compact_count")
+            slow = self._needs.use("nullable_compact_count" if nullable else "compact_count")
             if field.element in FIXED:
                 self._compact_values(target, field, nullable, f'{slow}(d, o, n, {size}, "{field.name}")')
                 return
@@ -166,7 +162,7 @@ class ReaderEmitter:
             self._fixed("i", "n")
             self._flush()
             with self._lines.block("if n > 127:" if size else "if n > 0:"):
-                self._lines.add(f'{self._use("check_count")}(d, o, n, {size}, "{field.name}")')
+                self._lines.add(f'{self._needs.use("check_count")}(d, o, n, {size}, "{field.name}")')
         if nullable or not compact:
             self._null_branch("if n < 0:", target, field.name, nullable)
             with self._lines.block("else:"):
@@ -177,10 +173,10 @@ class ReaderEmitter:
     def _compact_values(self, target: str, field: FieldSpec, nullable: bool, slow: str) -> None:
         """A compact array of fixed values; empty ones and short ones go the short way."""
         letter = FIXED[field.element]
-        self._formats.add(f"unpack_all_{letter}")
+        unpack = self._needs.packing("unpack_all", letter)
         with self._lines.block("if 1 < n < 128:"):
             self._lines.add(
-                f"{target} = [*unpack_all_{letter}[n - 1](d, o)]", f"o += {SIZES[letter]} * n - {SIZES[letter]}"
+                f"{target} = [*{unpack}[n - 1](d, o)]", f"o += {SIZES[letter]} * n - {SIZES[letter]}"
             )
         with self._lines.block("elif n == 1:"):
             self._lines.add(f"{target} = []")
@@ -195,8 +191,8 @@ class ReaderEmitter:
                 self._values(target, letter)
 
     def _values(self, target: str, letter: str) -> None:
-        self._formats.add(f"unpack_all_{letter}")
-        self._lines.add(f"{target} = [*unpack_all_{letter}[n](d, o)]", f"o += {SIZES[letter]} * n")
+        unpack = self._needs.packing("unpack_all", letter)
+        self._lines.add(f"{target} = [*{unpack}[n](d, o)]", f"o += {SIZES[letter]} * n")
 
     def _elements(self, target: str, field: FieldSpec, compact: bool) -> None:
         element = field.element
@@ -216,16 +212,23 @@ class ReaderEmitter:
         self._lines.add(f"{target} = {values} = []")
         if self._spec.fixed_at(struct, self._version):
             self._fixed_structs(values, struct)
+        elif self._spec.shaped_at(struct, self._version):
+            self._shaped_structs(values, struct)
         else:
             self._loop(values, struct, "n")
 
     def _loop(self, values: str, struct: StructSpec, count: str) -> None:
-        var = self._name("e")
         with self._lines.block(f"for _ in range({count}):"):
-            self._create(var, struct)
-            self._struct(var, struct)
-            self._flush()
-            self._lines.add(f"{values}.append({var})")
+            self._loop_body(values, struct)
+
+    def _loop_body(self, values: str, struct: StructSpec) -> str:
+        """Read one element; the name of its variable."""
+        var = self._name("e")
+        self._create(var, struct)
+        self._struct(var, struct)
+        self._flush()
+        self._lines.add(f"{values}.append({var})")
+        return var
 
     def _fixed_structs(self, values: str, struct: StructSpec) -> None:
         """Structs of fixed fields only, unpacked by one iterator until one of them has tagged fields."""
@@ -234,11 +237,10 @@ class ReaderEmitter:
         size = sum(SIZES[letter] for letter in letters)
         end, var = self._name("p"), self._name("e")
         names = [self._name("v") for _ in fields] + (["t"] if self._flexible else [])
-        self._formats.add(f"iterate_{letters}")
+        iterate = self._needs.packing("iterate", letters)
+        targets = ", ".join(names) + ("," if len(names) == 1 else "")
         self._lines.add(f"{end} = o + {size} * n")
-        with self._lines.block(
-            f"for {', '.join(names)}{',' if len(names) == 1 else ''} in iterate_{letters}(d[o:{end}]):"
-        ):
+        with self._lines.block(f"for {targets} in {iterate}(d[o:{end}]):"):
             if self._flexible:
                 with self._lines.block("if t:"):
                     self._lines.add(f"o += {size} * len({values})")
@@ -253,6 +255,28 @@ class ReaderEmitter:
         with self._lines.block("else:"):
             self._lines.add(f"o = {end}")
 
+    def _shaped_structs(self, values: str, struct: StructSpec) -> None:
+        """Structs of fixed fields and arrays of fixed values (a topic's partitions and their replicas).
+
+        After one is read the long way, `wire.shapes` reads those that follow it and have arrays of the same lengths.
+        """
+        count = self._name("c")
+        self._lines.add(f"{count} = n")
+        with self._lines.block(f"while len({values}) < {count}:"):
+            var = self._loop_body(values, struct)
+            lengths = [f"len({var}.{field.snake})" for field in struct.plain_at(self._version) if field.is_array]
+            key = f"{', '.join(lengths)}{',' if len(lengths) == 1 else ''}"
+            self._lines.add(f"o = {self._shapes(struct)}[{key}](d, o, {count} - len({values}), {values})")
+
+    def _shapes(self, struct: StructSpec) -> str:
+        """The name of the table of a struct's readers by shape; its definition goes to the module."""
+        plain = struct.plain_at(self._version)
+        letters = [("[]" if field.is_array else "") + FIXED[field.element] for field in plain]
+        rest = (*struct.absent_at(self._version), *struct.tagged_at(self._version))
+        fields = "".join(f'("{field.snake}", "{letter}"), ' for field, letter in zip(plain, letters, strict=True))
+        constants = "".join(f'("{field.snake}", {literal(field)}), ' for field in rest)
+        return self._needs.shapes(f"_{struct.name}, ({fields.rstrip()}), ({constants.rstrip()})")
+
     def _tags(self, var: str, struct: StructSpec) -> None:
         known = struct.tagged_at(self._version)
         for field in known:
@@ -262,7 +286,7 @@ class ReaderEmitter:
         misplaced = [f for f in struct.fields if f.tag >= 0 and f not in known and f.tag not in {k.tag for k in known}]
         if not known and not misplaced:
             with self._lines.block("if t:"):
-                self._lines.add(f"{var}.unknown_tagged_fields, o = {self._use('read_tags')}(d, o, t)")
+                self._lines.add(f"{var}.unknown_tagged_fields, o = {self._needs.use('read_tags')}(d, o, t)")
             with self._lines.block("else:"):
                 self._lines.add(f"{var}.unknown_tagged_fields = ()")
             return
@@ -274,11 +298,11 @@ class ReaderEmitter:
         unknown, tag, end = self._name("u"), self._name("t"), self._name("p")
         self._lines.add(f"{unknown} = None")
         with self._lines.block("if t > 127:"):
-            self._lines.add(f"t, o = {self._use('tag_count')}(d, o, t)")
+            self._lines.add(f"t, o = {self._needs.use('tag_count')}(d, o, t)")
         with self._lines.block("for _ in range(t):"):
             self._lines.add(f"{tag} = d[o]", "n = d[o + 1]", "o += 2")
             with self._lines.block(f"if {tag} > 127 or n > 127:"):
-                self._lines.add(f"{tag}, n, o = {self._use('tag_header')}(d, o - 2)")
+                self._lines.add(f"{tag}, n, o = {self._needs.use('tag_header')}(d, o - 2)")
             self._lines.add(f"{end} = o + n")
             word = "if"
             for field in known:
@@ -286,11 +310,11 @@ class ReaderEmitter:
                     self._field(f"{var}.{field.snake}", field)
                     self._flush()
                     with self._lines.block(f"if o != {end}:"):
-                        self._lines.add(f'raise {self._use("wrong_tag_size")}("{field.name}", o)')
+                        self._lines.add(f'raise {self._needs.use("wrong_tag_size")}("{field.name}", o)')
                 word = "elif"
             for field in misplaced:
                 with self._lines.block(f"{word} {tag} == {field.tag}:"):
-                    self._lines.add(f'raise {self._use("misplaced_tag")}("{field.name}", o)')
+                    self._lines.add(f'raise {self._needs.use("misplaced_tag")}("{field.name}", o)')
                 word = "elif"
             with self._lines.block("else:"):
                 with self._lines.block(f"if {unknown} is None:"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mockraft.codegen.emit_class import literal
 from mockraft.codegen.lines import Lines
+from mockraft.codegen.needs import Needs
 from mockraft.codegen.spec import FIXED, SIZES, FieldSpec, MessageSpec, StructSpec
 
 
@@ -14,12 +15,11 @@ class WriterEmitter:
     gather in a run, together with the length byte that follows them, and are packed at one go.
     """
 
-    def __init__(self, spec: MessageSpec, version: int, imports: set[str], formats: set[str]) -> None:
+    def __init__(self, spec: MessageSpec, version: int, needs: Needs) -> None:
         self._spec = spec
         self._version = version
         self._flexible = spec.flexible_at(version)
-        self._imports = imports
-        self._formats = formats
+        self._needs = needs
         self._lines = Lines(1)
         self._run: list[tuple[str, str]] = []
         self._names = 0
@@ -44,18 +44,13 @@ class WriterEmitter:
         self._names += 1
         return f"{letter}{self._names}"
 
-    def _use(self, name: str) -> str:
-        self._imports.add(name)
-        return name
-
     def _append(self, expression: str) -> None:
         self._lines.add(f"{self._out}.append({expression})")
 
     def _pack(self, run: list[tuple[str, str]], tail: str = "") -> str:
         """The call that packs a run; `tail` adds letters without a value (`x`)."""
         letters = "".join(letter for letter, _ in run) + tail
-        self._formats.add(f"pack_{letters}")
-        return f"pack_{letters}({', '.join(value for _, value in run)})"
+        return f"{self._needs.packing('pack', letters)}({', '.join(value for _, value in run)})"
 
     def _flush(self) -> None:
         if self._run:
@@ -65,7 +60,7 @@ class WriterEmitter:
     def _length(self, long_form: str) -> None:
         """Write the run and the compact length `n` after it; `long_form` is the expression for 128 and more."""
         with self._lines.block("if n < 128:"):
-            self._append(self._pack([*self._run, ("B", "n")]) if self._run else f"{self._use('UVARINTS')}[n]")
+            self._append(self._pack([*self._run, ("B", "n")]) if self._run else f"{self._needs.use('UVARINTS')}[n]")
         with self._lines.block("else:"):
             self._append(f"{self._pack(self._run)} + {long_form}" if self._run else long_form)
         self._run = []
@@ -81,7 +76,7 @@ class WriterEmitter:
 
     def _absent(self, value: str, field: FieldSpec) -> None:
         with self._lines.block(f"if {self._differs(value, field)}:"):
-            self._lines.add(f'raise {self._use("inexpressible")}("{field.name}")')
+            self._lines.add(f'raise {self._needs.use("inexpressible")}("{field.name}")')
 
     def _differs(self, value: str, field: FieldSpec) -> str:
         """The condition under which a field is not at its default."""
@@ -101,7 +96,7 @@ class WriterEmitter:
 
     def _literal(self, field: FieldSpec) -> str:
         text = literal(field)
-        return self._use(text) if text == "ZERO_UUID" else text
+        return self._needs.use(text) if text == "ZERO_UUID" else text
 
     def _field(self, value: str, field: FieldSpec) -> None:
         nullable = field.nullable_at(self._version)
@@ -122,7 +117,7 @@ class WriterEmitter:
     def _fixed(self, value: str, kind: str, name: str) -> None:
         if kind == "uuid":
             with self._lines.block(f"if len({value}) != 16:"):
-                self._lines.add(f'raise {self._use("no_uuid")}("{name}")')
+                self._lines.add(f'raise {self._needs.use("no_uuid")}("{name}")')
         self._run.append((FIXED[kind], value))
 
     def _nullable_struct(self, value: str, struct: StructSpec) -> None:
@@ -152,7 +147,7 @@ class WriterEmitter:
         else:
             self._lines.add(f"n = len({block}){more}")
         if compact:
-            slow = f'{self._use("write_string_length")}(n, "{name}")' if encode else f"{self._use('write_uvarint')}(n)"
+            slow = f'{self._needs.use("write_string_length")}(n, "{name}")' if encode else f"{self._needs.use('write_uvarint')}(n)"
             self._length(slow)
         else:
             self._run.append(("h" if encode else "i", "n"))
@@ -170,7 +165,7 @@ class WriterEmitter:
         else:
             self._lines.add(f"n = len({values}){' + 1' if compact else ''}")
         if compact:
-            self._length(f"{self._use('write_uvarint')}(n)")
+            self._length(f"{self._needs.use('write_uvarint')}(n)")
         else:
             self._run.append(("i", "n"))
             self._flush()
@@ -179,11 +174,11 @@ class WriterEmitter:
     def _elements(self, values: str, field: FieldSpec, compact: bool) -> None:
         element = field.element
         if element == "uuid":
-            self._append(f'{self._use("write_uuids")}({values}, "{field.name}")')
+            self._append(f'{self._needs.use("write_uuids")}({values}, "{field.name}")')
         elif element in FIXED:
-            letter = FIXED[element]
-            self._formats.add(f"pack_all_{letter}")
-            self._append(f"pack_all_{letter}[len({values})](*{values})")
+            pack = self._needs.packing("pack_all", FIXED[element])
+            with self._lines.block(f"if {values}:"):
+                self._append(f"{pack}[len({values})](*{values})")
         else:
             if field.struct is not None and self._flattens(self._spec.structs[field.struct]):
                 self._flat(values, self._spec.structs[field.struct])
@@ -219,10 +214,10 @@ class WriterEmitter:
         letters = FIXED[field.type] + ("x" if self._flexible else "")
         flat = self._name("f")
         plain = " if not e.unknown_tagged_fields" if self._flexible else ""
-        self._formats.add(f"pack_each_{letters}")
+        pack = self._needs.packing("pack_each", letters)
         self._lines.add(f"{flat} = [e.{field.snake} for e in {values}{plain}]")
         with self._lines.block(f"if len({flat}) == len({values}):"):
-            self._append(f"pack_each_{letters}[len({flat})](*{flat})")
+            self._append(f"{pack}[len({flat})](*{flat})")
 
     def _tags(self, var: str, struct: StructSpec) -> None:
         """The tag section: nothing but a zero byte in most messages, so that is tried first."""
@@ -245,7 +240,7 @@ class WriterEmitter:
     def _some_tags(self, var: str, known: list[FieldSpec], conditions: list[str], run: list[tuple[str, str]]) -> None:
         unknown = f"{var}.unknown_tagged_fields"
         if not known:
-            section = f"{self._use('write_tags')}({unknown})"
+            section = f"{self._needs.use('write_tags')}({unknown})"
             self._append(f"{self._pack(run)} + {section}" if run else section)
             return
         self._run = run
@@ -257,9 +252,9 @@ class WriterEmitter:
             with self._lines.block(f"if {condition}:"):
                 self._tag(f"{var}.{field.snake}", field)
         with self._lines.block(f"if {unknown}:"):
-            self._lines.add(f"{self._use('merge_tags')}({out}, {at}, {unknown})")
+            self._lines.add(f"{self._needs.use('merge_tags')}({out}, {at}, {unknown})")
         with self._lines.block("else:"):
-            self._lines.add(f"{out}[{at}] = {self._use('write_uvarint')}(len({out}) - {at} - 1)")
+            self._lines.add(f"{out}[{at}] = {self._needs.use('write_uvarint')}(len({out}) - {at} - 1)")
 
     def _tag(self, value: str, field: FieldSpec) -> None:
         """One tagged field, written as exactly one part."""
@@ -273,4 +268,4 @@ class WriterEmitter:
         self._field(value, field)
         self._flush()
         parts, self._out = self._out, out
-        self._append(f"{self._use('write_tag')}({field.tag}, {parts})")
+        self._append(f"{self._needs.use('write_tag')}({field.tag}, {parts})")

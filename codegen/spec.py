@@ -124,6 +124,15 @@ class MessageSpec:
         fields = struct.plain_at(version)
         return bool(fields) and all(f.type in FIXED for f in fields)
 
+    def shaped_at(self, struct: StructSpec, version: int) -> bool:
+        """Whether a struct's size in a version follows from the lengths of its arrays of fixed values."""
+        plain = struct.plain_at(version)
+        arrays = [f for f in plain if f.is_array]
+        regular = all(f.element in FIXED and not f.nullable_at(version) for f in arrays)
+        immutable = all(f.default != () for f in struct.fields if f not in plain)
+        others = all(f.is_array or f.type in FIXED for f in plain)
+        return self.flexible_at(version) and bool(arrays) and regular and others and immutable
+
     def smallest_size(self, struct: StructSpec, version: int) -> int:
         """The fewest bytes that a struct can have in a version."""
         total = 1 if self.flexible_at(version) else 0

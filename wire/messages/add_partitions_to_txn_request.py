@@ -323,7 +323,8 @@ def _write_v0(m):
         l5 = e3.partitions
         n = len(l5)
         r.append(pack_i(n))
-        r.append(pack_all_i[len(l5)](*l5))
+        if l5:
+            r.append(pack_all_i[len(l5)](*l5))
     return b"".join(r)
 
 
@@ -358,7 +359,8 @@ def _write_v3(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        r.append(pack_all_i[len(l5)](*l5))
+        if l5:
+            r.append(pack_all_i[len(l5)](*l5))
         if e3.unknown_tagged_fields:
             r.append(write_tags(e3.unknown_tagged_fields))
         else:
@@ -414,7 +416,8 @@ def _write_v4(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l7)](*l7))
+            if l7:
+                r.append(pack_all_i[len(l7)](*l7))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:

@@ -290,7 +290,8 @@ def _write_v0(m):
                 r.append(pack_iB(e5.partition_index, n))
             else:
                 r.append(pack_i(e5.partition_index) + write_uvarint(n))
-            r.append(pack_all_i[len(l6)](*l6))
+            if l6:
+                r.append(pack_all_i[len(l6)](*l6))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
@@ -339,7 +340,8 @@ def _write_v1(m):
                 r.append(pack_iB(e5.partition_index, n))
             else:
                 r.append(pack_i(e5.partition_index) + write_uvarint(n))
-            r.append(pack_all_i[len(l6)](*l6))
+            if l6:
+                r.append(pack_all_i[len(l6)](*l6))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:

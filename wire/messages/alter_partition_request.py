@@ -317,7 +317,8 @@ def _write_v2(m):
                 r.append(pack_iiB(e4.partition_index, e4.leader_epoch, n))
             else:
                 r.append(pack_ii(e4.partition_index, e4.leader_epoch) + write_uvarint(n))
-            r.append(pack_all_i[len(l5)](*l5))
+            if l5:
+                r.append(pack_all_i[len(l5)](*l5))
             if e4.unknown_tagged_fields:
                 r.append(pack_bi(e4.leader_recovery_state, e4.partition_epoch) + write_tags(e4.unknown_tagged_fields))
             else:

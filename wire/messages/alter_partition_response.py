@@ -19,6 +19,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,26 +162,28 @@ def _read_v2(d, o):
         else:
             n, o = compact_count(d, o, n, 21, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch, n = unpack_ihiiB(d, o)
+        c4 = n
+        while len(l3) < c4:
+            e5 = _PartitionData()
+            e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, n = unpack_ihiiB(d, o)
             o += 15
             if 1 < n < 128:
-                e4.isr = [*unpack_all_i[n - 1](d, o)]
+                e5.isr = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e4.isr = []
+                e5.isr = []
             else:
                 n, o = compact_count(d, o, n, 4, "Isr")
-                e4.isr = [*unpack_all_i[n](d, o)]
+                e5.isr = [*unpack_all_i[n](d, o)]
                 o += 4 * n
-            e4.leader_recovery_state, e4.partition_epoch, t = unpack_biB(d, o)
+            e5.leader_recovery_state, e5.partition_epoch, t = unpack_biB(d, o)
             o += 6
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e5.unknown_tagged_fields = ()
+            l3.append(e5)
+            o = _shapes_0[len(e5.isr),](d, o, c4 - len(l3), l3)
         t = d[o]
         o += 1
         if t:
@@ -221,7 +224,8 @@ def _write_v2(m):
                 r.append(pack_ihiiB(e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch, n))
             else:
                 r.append(pack_ihii(e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch) + write_uvarint(n))
-            r.append(pack_all_i[len(l5)](*l5))
+            if l5:
+                r.append(pack_all_i[len(l5)](*l5))
             if e4.unknown_tagged_fields:
                 r.append(pack_bi(e4.leader_recovery_state, e4.partition_epoch) + write_tags(e4.unknown_tagged_fields))
             else:
@@ -237,5 +241,6 @@ def _write_v2(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("error_code", "h"), ("leader_id", "i"), ("leader_epoch", "i"), ("isr", "[]i"), ("leader_recovery_state", "b"), ("partition_epoch", "i"),), ())
 _READ = {2: _read_v2, 3: _read_v2}
 _WRITE = {2: _write_v2, 3: _write_v2}

@@ -260,7 +260,8 @@ def _write_v1(m):
             l7 = e5.partitions
             n = len(l7)
             r.append(pack_i(n))
-            r.append(pack_all_i[len(l7)](*l7))
+            if l7:
+                r.append(pack_all_i[len(l7)](*l7))
     return b"".join(r)
 
 
@@ -300,7 +301,8 @@ def _write_v2(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l7)](*l7))
+            if l7:
+                r.append(pack_all_i[len(l7)](*l7))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:

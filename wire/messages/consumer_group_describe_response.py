@@ -759,7 +759,8 @@ def _write_v0(m):
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                r.append(pack_all_i[len(l22)](*l22))
+                if l22:
+                    r.append(pack_all_i[len(l22)](*l22))
                 if e20.unknown_tagged_fields:
                     r.append(write_tags(e20.unknown_tagged_fields))
                 else:
@@ -791,7 +792,8 @@ def _write_v0(m):
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                r.append(pack_all_i[len(l27)](*l27))
+                if l27:
+                    r.append(pack_all_i[len(l27)](*l27))
                 if e25.unknown_tagged_fields:
                     r.append(write_tags(e25.unknown_tagged_fields))
                 else:
@@ -958,7 +960,8 @@ def _write_v1(m):
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                r.append(pack_all_i[len(l22)](*l22))
+                if l22:
+                    r.append(pack_all_i[len(l22)](*l22))
                 if e20.unknown_tagged_fields:
                     r.append(write_tags(e20.unknown_tagged_fields))
                 else:
@@ -990,7 +993,8 @@ def _write_v1(m):
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                r.append(pack_all_i[len(l27)](*l27))
+                if l27:
+                    r.append(pack_all_i[len(l27)](*l27))
                 if e25.unknown_tagged_fields:
                     r.append(write_tags(e25.unknown_tagged_fields))
                 else:

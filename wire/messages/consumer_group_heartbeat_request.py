@@ -25,6 +25,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -192,26 +193,28 @@ def _read_v0(d, o):
         m.topic_partitions = None
     else:
         m.topic_partitions = l3 = []
-        for _ in range(n):
-            e4 = _TopicPartitions()
-            e4.topic_id, n = unpack_UB(d, o)
+        c4 = n
+        while len(l3) < c4:
+            e5 = _TopicPartitions()
+            e5.topic_id, n = unpack_UB(d, o)
             o += 17
             if 1 < n < 128:
-                e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                e5.partitions = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e4.partitions = []
+                e5.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-                e4.partitions = [*unpack_all_i[n](d, o)]
+                e5.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e5.unknown_tagged_fields = ()
+            l3.append(e5)
+            o = _shapes_0[len(e5.partitions),](d, o, c4 - len(l3), l3)
     t = d[o]
     o += 1
     if t:
@@ -293,26 +296,28 @@ def _read_v1(d, o):
         m.topic_partitions = None
     else:
         m.topic_partitions = l3 = []
-        for _ in range(n):
-            e4 = _TopicPartitions()
-            e4.topic_id, n = unpack_UB(d, o)
+        c4 = n
+        while len(l3) < c4:
+            e5 = _TopicPartitions()
+            e5.topic_id, n = unpack_UB(d, o)
             o += 17
             if 1 < n < 128:
-                e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                e5.partitions = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e4.partitions = []
+                e5.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-                e4.partitions = [*unpack_all_i[n](d, o)]
+                e5.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e5.unknown_tagged_fields = ()
+            l3.append(e5)
+            o = _shapes_0[len(e5.partitions),](d, o, c4 - len(l3), l3)
     t = d[o]
     o += 1
     if t:
@@ -413,7 +418,8 @@ def _write_v0(m):
             r.append(pack_UB(e10.topic_id, n))
         else:
             r.append(pack_U(e10.topic_id) + write_uvarint(n))
-        r.append(pack_all_i[len(l11)](*l11))
+        if l11:
+            r.append(pack_all_i[len(l11)](*l11))
         if e10.unknown_tagged_fields:
             r.append(write_tags(e10.unknown_tagged_fields))
         else:
@@ -526,7 +532,8 @@ def _write_v1(m):
             r.append(pack_UB(e11.topic_id, n))
         else:
             r.append(pack_U(e11.topic_id) + write_uvarint(n))
-        r.append(pack_all_i[len(l12)](*l12))
+        if l12:
+            r.append(pack_all_i[len(l12)](*l12))
         if e11.unknown_tagged_fields:
             r.append(write_tags(e11.unknown_tagged_fields))
         else:
@@ -538,5 +545,6 @@ def _write_v1(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_TopicPartitions, (("topic_id", "U"), ("partitions", "[]i"),), ())
 _READ = {0: _read_v0, 1: _read_v1}
 _WRITE = {0: _write_v0, 1: _write_v1}

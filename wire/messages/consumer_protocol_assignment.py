@@ -151,7 +151,8 @@ def _write_v0(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        r.append(pack_all_i[len(l4)](*l4))
+        if l4:
+            r.append(pack_all_i[len(l4)](*l4))
     b5 = m.user_data
     if b5 is None:
         n = -1

@@ -364,7 +364,8 @@ def _write_v1(m):
         l8 = e6.partitions
         n = len(l8)
         r.append(pack_i(n))
-        r.append(pack_all_i[len(l8)](*l8))
+        if l8:
+            r.append(pack_all_i[len(l8)](*l8))
     return b"".join(r)
 
 
@@ -397,7 +398,8 @@ def _write_v2(m):
         l8 = e6.partitions
         n = len(l8)
         r.append(pack_i(n))
-        r.append(pack_all_i[len(l8)](*l8))
+        if l8:
+            r.append(pack_all_i[len(l8)](*l8))
     r.append(pack_i(m.generation_id))
     return b"".join(r)
 
@@ -431,7 +433,8 @@ def _write_v3(m):
         l8 = e6.partitions
         n = len(l8)
         r.append(pack_i(n))
-        r.append(pack_all_i[len(l8)](*l8))
+        if l8:
+            r.append(pack_all_i[len(l8)](*l8))
     b9 = m.rack_id
     if b9 is None:
         n = -1

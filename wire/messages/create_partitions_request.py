@@ -23,6 +23,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -210,26 +211,28 @@ def _read_v2(d, o):
             e2.assignments = None
         else:
             e2.assignments = l3 = []
-            for _ in range(n):
-                e4 = _CreatePartitionsAssignment()
+            c4 = n
+            while len(l3) < c4:
+                e5 = _CreatePartitionsAssignment()
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    e4.broker_ids = [*unpack_all_i[n - 1](d, o)]
+                    e5.broker_ids = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
-                    e4.broker_ids = []
+                    e5.broker_ids = []
                 else:
                     n, o = compact_count(d, o, n, 4, "BrokerIds")
-                    e4.broker_ids = [*unpack_all_i[n](d, o)]
+                    e5.broker_ids = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e5.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e4.unknown_tagged_fields = ()
-                l3.append(e4)
+                    e5.unknown_tagged_fields = ()
+                l3.append(e5)
+                o = _shapes_0[len(e5.broker_ids),](d, o, c4 - len(l3), l3)
         t = d[o]
         o += 1
         if t:
@@ -267,7 +270,8 @@ def _write_v0(m):
             l6 = e5.broker_ids
             n = len(l6)
             r.append(pack_i(n))
-            r.append(pack_all_i[len(l6)](*l6))
+            if l6:
+                r.append(pack_all_i[len(l6)](*l6))
     r.append(pack_io(m.timeout_ms, m.validate_only))
     return b"".join(r)
 
@@ -305,7 +309,8 @@ def _write_v2(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l6)](*l6))
+            if l6:
+                r.append(pack_all_i[len(l6)](*l6))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
@@ -321,5 +326,6 @@ def _write_v2(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_CreatePartitionsAssignment, (("broker_ids", "[]i"),), ())
 _READ = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2}
 _WRITE = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v2}

@@ -23,6 +23,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -262,55 +263,57 @@ def _read_v5(d, o):
         else:
             n, o = compact_count(d, o, n, 6, "Assignments")
         e2.assignments = l3 = []
-        for _ in range(n):
-            e4 = _CreatableReplicaAssignment()
-            e4.partition_index, n = unpack_iB(d, o)
+        c4 = n
+        while len(l3) < c4:
+            e5 = _CreatableReplicaAssignment()
+            e5.partition_index, n = unpack_iB(d, o)
             o += 5
             if 1 < n < 128:
-                e4.broker_ids = [*unpack_all_i[n - 1](d, o)]
+                e5.broker_ids = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e4.broker_ids = []
+                e5.broker_ids = []
             else:
                 n, o = compact_count(d, o, n, 4, "BrokerIds")
-                e4.broker_ids = [*unpack_all_i[n](d, o)]
+                e5.broker_ids = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e5.unknown_tagged_fields = ()
+            l3.append(e5)
+            o = _shapes_0[len(e5.broker_ids),](d, o, c4 - len(l3), l3)
         n = d[o]
         o += 1
         if 0 < n < 128:
             n -= 1
         else:
             n, o = compact_count(d, o, n, 3, "Configs")
-        e2.configs = l5 = []
+        e2.configs = l6 = []
         for _ in range(n):
-            e6 = _CreatableTopicConfig()
+            e7 = _CreatableTopicConfig()
             n = d[o]
             if 0 < n < 128:
-                e6.name = d[o + 1:(o := o + n)].decode()
+                e7.name = d[o + 1:(o := o + n)].decode()
             else:
-                e6.name, o = compact_string(d, o + 1, n, "Name")
+                e7.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             if 0 < n < 128:
-                e6.value = d[o + 1:(o := o + n)].decode()
+                e7.value = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e6.value = None
+                e7.value = None
                 o += 1
             else:
-                e6.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                e7.value, o = nullable_compact_string(d, o + 1, n, "Value")
             t = d[o]
             o += 1
             if t:
-                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                e7.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e6.unknown_tagged_fields = ()
-            l5.append(e6)
+                e7.unknown_tagged_fields = ()
+            l6.append(e7)
         t = d[o]
         o += 1
         if t:
@@ -344,7 +347,8 @@ def _write_v2(m):
             l6 = e5.broker_ids
             n = len(l6)
             r.append(pack_ii(e5.partition_index, n))
-            r.append(pack_all_i[len(l6)](*l6))
+            if l6:
+                r.append(pack_all_i[len(l6)](*l6))
         l7 = e2.configs
         n = len(l7)
         r.append(pack_i(n))
@@ -395,7 +399,8 @@ def _write_v5(m):
                 r.append(pack_iB(e5.partition_index, n))
             else:
                 r.append(pack_i(e5.partition_index) + write_uvarint(n))
-            r.append(pack_all_i[len(l6)](*l6))
+            if l6:
+                r.append(pack_all_i[len(l6)](*l6))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
@@ -441,5 +446,6 @@ def _write_v5(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_CreatableReplicaAssignment, (("partition_index", "i"), ("broker_ids", "[]i"),), ())
 _READ = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v5, 7: _read_v5}
 _WRITE = {2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v5, 6: _write_v5, 7: _write_v5}

@@ -201,7 +201,8 @@ def _write_v1(m):
         l4 = e2.partitions
         n = len(l4)
         r.append(pack_i(n))
-        r.append(pack_all_i[len(l4)](*l4))
+        if l4:
+            r.append(pack_all_i[len(l4)](*l4))
     return b"".join(r)
 
 
@@ -231,7 +232,8 @@ def _write_v2(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        r.append(pack_all_i[len(l4)](*l4))
+        if l4:
+            r.append(pack_all_i[len(l4)](*l4))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

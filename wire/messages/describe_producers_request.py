@@ -162,7 +162,8 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        r.append(pack_all_i[len(l4)](*l4))
+        if l4:
+            r.append(pack_all_i[len(l4)](*l4))
         if e2.unknown_tagged_fields:
             r.append(write_tags(e2.unknown_tagged_fields))
         else:

@@ -350,14 +350,16 @@ def _write_v0(m):
                 r.append(pack_hiiiB(e5.error_code, e5.partition_index, e5.leader_id, e5.leader_epoch, n))
             else:
                 r.append(pack_hiii(e5.error_code, e5.partition_index, e5.leader_id, e5.leader_epoch) + write_uvarint(n))
-            r.append(pack_all_i[len(l6)](*l6))
+            if l6:
+                r.append(pack_all_i[len(l6)](*l6))
             l7 = e5.isr_nodes
             n = len(l7) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l7)](*l7))
+            if l7:
+                r.append(pack_all_i[len(l7)](*l7))
             l8 = e5.eligible_leader_replicas
             if l8 is None:
                 n = 0
@@ -368,7 +370,8 @@ def _write_v0(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l8)](*l8))
+            if l8:
+                r.append(pack_all_i[len(l8)](*l8))
             l9 = e5.last_known_elr
             if l9 is None:
                 n = 0
@@ -379,14 +382,16 @@ def _write_v0(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l9)](*l9))
+            if l9:
+                r.append(pack_all_i[len(l9)](*l9))
             l10 = e5.offline_replicas
             n = len(l10) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l10)](*l10))
+            if l10:
+                r.append(pack_all_i[len(l10)](*l10))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:

@@ -255,7 +255,8 @@ def _write_v0(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l8)](*l8))
+            if l8:
+                r.append(pack_all_i[len(l8)](*l8))
             if e6.unknown_tagged_fields:
                 r.append(write_tags(e6.unknown_tagged_fields))
             else:

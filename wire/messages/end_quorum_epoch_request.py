@@ -381,7 +381,8 @@ def _write_v0(m):
             l7 = e6.preferred_successors
             n = len(l7)
             r.append(pack_iiii(e6.partition_index, e6.leader_id, e6.leader_epoch, n))
-            r.append(pack_all_i[len(l7)](*l7))
+            if l7:
+                r.append(pack_all_i[len(l7)](*l7))
     return b"".join(r)
 
 

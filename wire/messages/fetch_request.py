@@ -32,6 +32,7 @@ from mockraft.wire.primitives import (
     write_uvarint,
     wrong_tag_size,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -845,27 +846,29 @@ def _read_v13(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l17 = []
-    for _ in range(n):
-        e18 = _ForgottenTopic()
-        e18.topic = ""
-        e18.topic_id, n = unpack_UB(d, o)
+    c18 = n
+    while len(l17) < c18:
+        e19 = _ForgottenTopic()
+        e19.topic = ""
+        e19.topic_id, n = unpack_UB(d, o)
         o += 17
         if 1 < n < 128:
-            e18.partitions = [*unpack_all_i[n - 1](d, o)]
+            e19.partitions = [*unpack_all_i[n - 1](d, o)]
             o += 4 * n - 4
         elif n == 1:
-            e18.partitions = []
+            e19.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-            e18.partitions = [*unpack_all_i[n](d, o)]
+            e19.partitions = [*unpack_all_i[n](d, o)]
             o += 4 * n
         t = d[o]
         o += 1
         if t:
-            e18.unknown_tagged_fields, o = read_tags(d, o, t)
+            e19.unknown_tagged_fields, o = read_tags(d, o, t)
         else:
-            e18.unknown_tagged_fields = ()
-        l17.append(e18)
+            e19.unknown_tagged_fields = ()
+        l17.append(e19)
+        o = _shapes_0[len(e19.partitions),](d, o, c18 - len(l17), l17)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
@@ -876,17 +879,17 @@ def _read_v13(d, o):
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u19 = None
+        u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t20 = d[o]
+            t21 = d[o]
             n = d[o + 1]
             o += 2
-            if t20 > 127 or n > 127:
-                t20, n, o = tag_header(d, o - 2)
-            p21 = o + n
-            if t20 == 0:
+            if t21 > 127 or n > 127:
+                t21, n, o = tag_header(d, o - 2)
+            p22 = o + n
+            if t21 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -895,15 +898,15 @@ def _read_v13(d, o):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p21:
+                if o != p22:
                     raise wrong_tag_size("ClusterId", o)
-            elif t20 == 1:
+            elif t21 == 1:
                 raise misplaced_tag("ReplicaState", o)
             else:
-                if u19 is None:
-                    m.unknown_tagged_fields = u19 = []
-                u19.append((t20, d[o:p21]))
-                o = p21
+                if u20 is None:
+                    m.unknown_tagged_fields = u20 = []
+                u20.append((t21, d[o:p22]))
+                o = p22
     return m, o
 
 
@@ -987,52 +990,54 @@ def _read_v15(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l16 = []
-    for _ in range(n):
-        e17 = _ForgottenTopic()
-        e17.topic = ""
-        e17.topic_id, n = unpack_UB(d, o)
+    c17 = n
+    while len(l16) < c17:
+        e18 = _ForgottenTopic()
+        e18.topic = ""
+        e18.topic_id, n = unpack_UB(d, o)
         o += 17
         if 1 < n < 128:
-            e17.partitions = [*unpack_all_i[n - 1](d, o)]
+            e18.partitions = [*unpack_all_i[n - 1](d, o)]
             o += 4 * n - 4
         elif n == 1:
-            e17.partitions = []
+            e18.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-            e17.partitions = [*unpack_all_i[n](d, o)]
+            e18.partitions = [*unpack_all_i[n](d, o)]
             o += 4 * n
         t = d[o]
         o += 1
         if t:
-            e17.unknown_tagged_fields, o = read_tags(d, o, t)
+            e18.unknown_tagged_fields, o = read_tags(d, o, t)
         else:
-            e17.unknown_tagged_fields = ()
-        l16.append(e17)
+            e18.unknown_tagged_fields = ()
+        l16.append(e18)
+        o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
     else:
         m.rack_id, o = compact_string(d, o + 1, n, "RackId")
     m.cluster_id = None
-    m.replica_state = e18 = _ReplicaState()
-    e18.replica_id = -1
-    e18.replica_epoch = -1
-    e18.unknown_tagged_fields = ()
+    m.replica_state = e19 = _ReplicaState()
+    e19.replica_id = -1
+    e19.replica_epoch = -1
+    e19.unknown_tagged_fields = ()
     t = d[o]
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u19 = None
+        u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t20 = d[o]
+            t21 = d[o]
             n = d[o + 1]
             o += 2
-            if t20 > 127 or n > 127:
-                t20, n, o = tag_header(d, o - 2)
-            p21 = o + n
-            if t20 == 0:
+            if t21 > 127 or n > 127:
+                t21, n, o = tag_header(d, o - 2)
+            p22 = o + n
+            if t21 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -1041,23 +1046,23 @@ def _read_v15(d, o):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p21:
+                if o != p22:
                     raise wrong_tag_size("ClusterId", o)
-            elif t20 == 1:
-                m.replica_state = e22 = _ReplicaState()
-                e22.replica_id, e22.replica_epoch, t = unpack_iqB(d, o)
+            elif t21 == 1:
+                m.replica_state = e23 = _ReplicaState()
+                e23.replica_id, e23.replica_epoch, t = unpack_iqB(d, o)
                 o += 13
                 if t:
-                    e22.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e23.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e22.unknown_tagged_fields = ()
-                if o != p21:
+                    e23.unknown_tagged_fields = ()
+                if o != p22:
                     raise wrong_tag_size("ReplicaState", o)
             else:
-                if u19 is None:
-                    m.unknown_tagged_fields = u19 = []
-                u19.append((t20, d[o:p21]))
-                o = p21
+                if u20 is None:
+                    m.unknown_tagged_fields = u20 = []
+                u20.append((t21, d[o:p22]))
+                o = p22
     return m, o
 
 
@@ -1144,52 +1149,54 @@ def _read_v17(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l16 = []
-    for _ in range(n):
-        e17 = _ForgottenTopic()
-        e17.topic = ""
-        e17.topic_id, n = unpack_UB(d, o)
+    c17 = n
+    while len(l16) < c17:
+        e18 = _ForgottenTopic()
+        e18.topic = ""
+        e18.topic_id, n = unpack_UB(d, o)
         o += 17
         if 1 < n < 128:
-            e17.partitions = [*unpack_all_i[n - 1](d, o)]
+            e18.partitions = [*unpack_all_i[n - 1](d, o)]
             o += 4 * n - 4
         elif n == 1:
-            e17.partitions = []
+            e18.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-            e17.partitions = [*unpack_all_i[n](d, o)]
+            e18.partitions = [*unpack_all_i[n](d, o)]
             o += 4 * n
         t = d[o]
         o += 1
         if t:
-            e17.unknown_tagged_fields, o = read_tags(d, o, t)
+            e18.unknown_tagged_fields, o = read_tags(d, o, t)
         else:
-            e17.unknown_tagged_fields = ()
-        l16.append(e17)
+            e18.unknown_tagged_fields = ()
+        l16.append(e18)
+        o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
     else:
         m.rack_id, o = compact_string(d, o + 1, n, "RackId")
     m.cluster_id = None
-    m.replica_state = e18 = _ReplicaState()
-    e18.replica_id = -1
-    e18.replica_epoch = -1
-    e18.unknown_tagged_fields = ()
+    m.replica_state = e19 = _ReplicaState()
+    e19.replica_id = -1
+    e19.replica_epoch = -1
+    e19.unknown_tagged_fields = ()
     t = d[o]
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u19 = None
+        u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t20 = d[o]
+            t21 = d[o]
             n = d[o + 1]
             o += 2
-            if t20 > 127 or n > 127:
-                t20, n, o = tag_header(d, o - 2)
-            p21 = o + n
-            if t20 == 0:
+            if t21 > 127 or n > 127:
+                t21, n, o = tag_header(d, o - 2)
+            p22 = o + n
+            if t21 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -1198,23 +1205,23 @@ def _read_v17(d, o):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p21:
+                if o != p22:
                     raise wrong_tag_size("ClusterId", o)
-            elif t20 == 1:
-                m.replica_state = e22 = _ReplicaState()
-                e22.replica_id, e22.replica_epoch, t = unpack_iqB(d, o)
+            elif t21 == 1:
+                m.replica_state = e23 = _ReplicaState()
+                e23.replica_id, e23.replica_epoch, t = unpack_iqB(d, o)
                 o += 13
                 if t:
-                    e22.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e23.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e22.unknown_tagged_fields = ()
-                if o != p21:
+                    e23.unknown_tagged_fields = ()
+                if o != p22:
                     raise wrong_tag_size("ReplicaState", o)
             else:
-                if u19 is None:
-                    m.unknown_tagged_fields = u19 = []
-                u19.append((t20, d[o:p21]))
-                o = p21
+                if u20 is None:
+                    m.unknown_tagged_fields = u20 = []
+                u20.append((t21, d[o:p22]))
+                o = p22
     return m, o
 
 
@@ -1304,52 +1311,54 @@ def _read_v18(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l16 = []
-    for _ in range(n):
-        e17 = _ForgottenTopic()
-        e17.topic = ""
-        e17.topic_id, n = unpack_UB(d, o)
+    c17 = n
+    while len(l16) < c17:
+        e18 = _ForgottenTopic()
+        e18.topic = ""
+        e18.topic_id, n = unpack_UB(d, o)
         o += 17
         if 1 < n < 128:
-            e17.partitions = [*unpack_all_i[n - 1](d, o)]
+            e18.partitions = [*unpack_all_i[n - 1](d, o)]
             o += 4 * n - 4
         elif n == 1:
-            e17.partitions = []
+            e18.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-            e17.partitions = [*unpack_all_i[n](d, o)]
+            e18.partitions = [*unpack_all_i[n](d, o)]
             o += 4 * n
         t = d[o]
         o += 1
         if t:
-            e17.unknown_tagged_fields, o = read_tags(d, o, t)
+            e18.unknown_tagged_fields, o = read_tags(d, o, t)
         else:
-            e17.unknown_tagged_fields = ()
-        l16.append(e17)
+            e18.unknown_tagged_fields = ()
+        l16.append(e18)
+        o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
     else:
         m.rack_id, o = compact_string(d, o + 1, n, "RackId")
     m.cluster_id = None
-    m.replica_state = e18 = _ReplicaState()
-    e18.replica_id = -1
-    e18.replica_epoch = -1
-    e18.unknown_tagged_fields = ()
+    m.replica_state = e19 = _ReplicaState()
+    e19.replica_id = -1
+    e19.replica_epoch = -1
+    e19.unknown_tagged_fields = ()
     t = d[o]
     o += 1
     m.unknown_tagged_fields = ()
     if t:
-        u19 = None
+        u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
         for _ in range(t):
-            t20 = d[o]
+            t21 = d[o]
             n = d[o + 1]
             o += 2
-            if t20 > 127 or n > 127:
-                t20, n, o = tag_header(d, o - 2)
-            p21 = o + n
-            if t20 == 0:
+            if t21 > 127 or n > 127:
+                t21, n, o = tag_header(d, o - 2)
+            p22 = o + n
+            if t21 == 0:
                 n = d[o]
                 if 0 < n < 128:
                     m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -1358,23 +1367,23 @@ def _read_v18(d, o):
                     o += 1
                 else:
                     m.cluster_id, o = nullable_compact_string(d, o + 1, n, "ClusterId")
-                if o != p21:
+                if o != p22:
                     raise wrong_tag_size("ClusterId", o)
-            elif t20 == 1:
-                m.replica_state = e22 = _ReplicaState()
-                e22.replica_id, e22.replica_epoch, t = unpack_iqB(d, o)
+            elif t21 == 1:
+                m.replica_state = e23 = _ReplicaState()
+                e23.replica_id, e23.replica_epoch, t = unpack_iqB(d, o)
                 o += 13
                 if t:
-                    e22.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e23.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e22.unknown_tagged_fields = ()
-                if o != p21:
+                    e23.unknown_tagged_fields = ()
+                if o != p22:
                     raise wrong_tag_size("ReplicaState", o)
             else:
-                if u19 is None:
-                    m.unknown_tagged_fields = u19 = []
-                u19.append((t20, d[o:p21]))
-                o = p21
+                if u20 is None:
+                    m.unknown_tagged_fields = u20 = []
+                u20.append((t21, d[o:p22]))
+                o = p22
     return m, o
 
 
@@ -1456,7 +1465,8 @@ def _write_v7(m):
         l9 = e7.partitions
         n = len(l9)
         r.append(pack_i(n))
-        r.append(pack_all_i[len(l9)](*l9))
+        if l9:
+            r.append(pack_all_i[len(l9)](*l9))
     return b"".join(r)
 
 
@@ -1490,7 +1500,8 @@ def _write_v9(m):
         l9 = e7.partitions
         n = len(l9)
         r.append(pack_i(n))
-        r.append(pack_all_i[len(l9)](*l9))
+        if l9:
+            r.append(pack_all_i[len(l9)](*l9))
     return b"".join(r)
 
 
@@ -1524,7 +1535,8 @@ def _write_v11(m):
         l9 = e7.partitions
         n = len(l9)
         r.append(pack_i(n))
-        r.append(pack_all_i[len(l9)](*l9))
+        if l9:
+            r.append(pack_all_i[len(l9)](*l9))
     b10 = m.rack_id.encode()
     n = len(b10)
     r.append(pack_h(n))
@@ -1585,7 +1597,8 @@ def _write_v12(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        r.append(pack_all_i[len(l9)](*l9))
+        if l9:
+            r.append(pack_all_i[len(l9)](*l9))
         if e7.unknown_tagged_fields:
             r.append(write_tags(e7.unknown_tagged_fields))
         else:
@@ -1667,7 +1680,8 @@ def _write_v13(m):
             r.append(pack_UB(e6.topic_id, n))
         else:
             r.append(pack_U(e6.topic_id) + write_uvarint(n))
-        r.append(pack_all_i[len(l7)](*l7))
+        if l7:
+            r.append(pack_all_i[len(l7)](*l7))
         if e6.unknown_tagged_fields:
             r.append(write_tags(e6.unknown_tagged_fields))
         else:
@@ -1749,7 +1763,8 @@ def _write_v15(m):
             r.append(pack_UB(e6.topic_id, n))
         else:
             r.append(pack_U(e6.topic_id) + write_uvarint(n))
-        r.append(pack_all_i[len(l7)](*l7))
+        if l7:
+            r.append(pack_all_i[len(l7)](*l7))
         if e6.unknown_tagged_fields:
             r.append(write_tags(e6.unknown_tagged_fields))
         else:
@@ -1849,7 +1864,8 @@ def _write_v17(m):
             r.append(pack_UB(e7.topic_id, n))
         else:
             r.append(pack_U(e7.topic_id) + write_uvarint(n))
-        r.append(pack_all_i[len(l8)](*l8))
+        if l8:
+            r.append(pack_all_i[len(l8)](*l8))
         if e7.unknown_tagged_fields:
             r.append(write_tags(e7.unknown_tagged_fields))
         else:
@@ -1951,7 +1967,8 @@ def _write_v18(m):
             r.append(pack_UB(e7.topic_id, n))
         else:
             r.append(pack_U(e7.topic_id) + write_uvarint(n))
-        r.append(pack_all_i[len(l8)](*l8))
+        if l8:
+            r.append(pack_all_i[len(l8)](*l8))
         if e7.unknown_tagged_fields:
             r.append(write_tags(e7.unknown_tagged_fields))
         else:
@@ -1998,5 +2015,6 @@ def _write_v18(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_ForgottenTopic, (("topic_id", "U"), ("partitions", "[]i"),), (("topic", ""),))
 _READ = {4: _read_v4, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v7, 9: _read_v9, 10: _read_v9, 11: _read_v11, 12: _read_v12, 13: _read_v13, 14: _read_v13, 15: _read_v15, 16: _read_v15, 17: _read_v17, 18: _read_v18}
 _WRITE = {4: _write_v4, 5: _write_v5, 6: _write_v5, 7: _write_v7, 8: _write_v7, 9: _write_v9, 10: _write_v9, 11: _write_v11, 12: _write_v12, 13: _write_v13, 14: _write_v13, 15: _write_v15, 16: _write_v15, 17: _write_v17, 18: _write_v18}

@@ -148,7 +148,8 @@ def _write_v0(m):
         r.append(pack_ihUiB(m.throttle_time_ms, m.error_code, m.client_instance_id, m.subscription_id, n))
     else:
         r.append(pack_ihUi(m.throttle_time_ms, m.error_code, m.client_instance_id, m.subscription_id) + write_uvarint(n))
-    r.append(pack_all_b[len(l1)](*l1))
+    if l1:
+        r.append(pack_all_b[len(l1)](*l1))
     l2 = m.requested_metrics
     n = len(l2) + 1
     if n < 128:

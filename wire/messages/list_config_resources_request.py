@@ -128,7 +128,8 @@ def _write_v1(m):
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    r.append(pack_all_b[len(l1)](*l1))
+    if l1:
+        r.append(pack_all_b[len(l1)](*l1))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:

@@ -21,6 +21,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,48 +168,50 @@ def _read_v0(d, o):
         else:
             n, o = compact_count(d, o, n, 8, "Partitions")
         e2.partitions = l3 = []
-        for _ in range(n):
-            e4 = _OngoingPartitionReassignment()
-            e4.partition_index, n = unpack_iB(d, o)
+        c4 = n
+        while len(l3) < c4:
+            e5 = _OngoingPartitionReassignment()
+            e5.partition_index, n = unpack_iB(d, o)
             o += 5
             if 1 < n < 128:
-                e4.replicas = [*unpack_all_i[n - 1](d, o)]
+                e5.replicas = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e4.replicas = []
+                e5.replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "Replicas")
-                e4.replicas = [*unpack_all_i[n](d, o)]
+                e5.replicas = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             n = d[o]
             o += 1
             if 1 < n < 128:
-                e4.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+                e5.adding_replicas = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e4.adding_replicas = []
+                e5.adding_replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "AddingReplicas")
-                e4.adding_replicas = [*unpack_all_i[n](d, o)]
+                e5.adding_replicas = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             n = d[o]
             o += 1
             if 1 < n < 128:
-                e4.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+                e5.removing_replicas = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e4.removing_replicas = []
+                e5.removing_replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "RemovingReplicas")
-                e4.removing_replicas = [*unpack_all_i[n](d, o)]
+                e5.removing_replicas = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+                e5.unknown_tagged_fields = ()
+            l3.append(e5)
+            o = _shapes_0[len(e5.replicas), len(e5.adding_replicas), len(e5.removing_replicas)](d, o, c4 - len(l3), l3)
         t = d[o]
         o += 1
         if t:
@@ -266,21 +269,24 @@ def _write_v0(m):
                 r.append(pack_iB(e6.partition_index, n))
             else:
                 r.append(pack_i(e6.partition_index) + write_uvarint(n))
-            r.append(pack_all_i[len(l7)](*l7))
+            if l7:
+                r.append(pack_all_i[len(l7)](*l7))
             l8 = e6.adding_replicas
             n = len(l8) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l8)](*l8))
+            if l8:
+                r.append(pack_all_i[len(l8)](*l8))
             l9 = e6.removing_replicas
             n = len(l9) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l9)](*l9))
+            if l9:
+                r.append(pack_all_i[len(l9)](*l9))
             if e6.unknown_tagged_fields:
                 r.append(write_tags(e6.unknown_tagged_fields))
             else:
@@ -296,5 +302,6 @@ def _write_v0(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_OngoingPartitionReassignment, (("partition_index", "i"), ("replicas", "[]i"), ("adding_replicas", "[]i"), ("removing_replicas", "[]i"),), ())
 _READ = {0: _read_v0}
 _WRITE = {0: _write_v0}

@@ -236,7 +236,8 @@ def _write_v0(m):
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    r.append(pack_all_q[len(l4)](*l4))
+    if l4:
+        r.append(pack_all_q[len(l4)](*l4))
     if m.unknown_tagged_fields:
         r.append(write_tags(m.unknown_tagged_fields))
     else:
@@ -268,7 +269,8 @@ def _write_v1(m):
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    r.append(pack_all_q[len(l4)](*l4))
+    if l4:
+        r.append(pack_all_q[len(l4)](*l4))
     if m.unknown_tagged_fields:
         r.append(pack_q(m.duration_filter) + write_tags(m.unknown_tagged_fields))
     else:
@@ -298,7 +300,8 @@ def _write_v2(m):
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    r.append(pack_all_q[len(l4)](*l4))
+    if l4:
+        r.append(pack_all_q[len(l4)](*l4))
     b5 = m.transactional_id_pattern
     if b5 is None:
         n = 0

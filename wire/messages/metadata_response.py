@@ -26,6 +26,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -919,48 +920,50 @@ def _read_v9(d, o):
         else:
             n, o = compact_count(d, o, n, 18, "Partitions")
         e4.partitions = l5 = []
-        for _ in range(n):
-            e6 = _MetadataResponsePartition()
-            e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiiB(d, o)
+        c6 = n
+        while len(l5) < c6:
+            e7 = _MetadataResponsePartition()
+            e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
             o += 15
             if 1 < n < 128:
-                e6.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e6.replica_nodes = []
+                e7.replica_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                e7.replica_nodes = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             n = d[o]
             o += 1
             if 1 < n < 128:
-                e6.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e6.isr_nodes = []
+                e7.isr_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "IsrNodes")
-                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                e7.isr_nodes = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             n = d[o]
             o += 1
             if 1 < n < 128:
-                e6.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e6.offline_replicas = []
+                e7.offline_replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-                e6.offline_replicas = [*unpack_all_i[n](d, o)]
+                e7.offline_replicas = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                e7.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e6.unknown_tagged_fields = ()
-            l5.append(e6)
+                e7.unknown_tagged_fields = ()
+            l5.append(e7)
+            o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
         e4.topic_authorized_operations, t = unpack_iB(d, o)
         o += 5
         if t:
@@ -1041,48 +1044,50 @@ def _read_v10(d, o):
         else:
             n, o = compact_count(d, o, n, 18, "Partitions")
         e4.partitions = l5 = []
-        for _ in range(n):
-            e6 = _MetadataResponsePartition()
-            e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiiB(d, o)
+        c6 = n
+        while len(l5) < c6:
+            e7 = _MetadataResponsePartition()
+            e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
             o += 15
             if 1 < n < 128:
-                e6.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e6.replica_nodes = []
+                e7.replica_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                e7.replica_nodes = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             n = d[o]
             o += 1
             if 1 < n < 128:
-                e6.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e6.isr_nodes = []
+                e7.isr_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "IsrNodes")
-                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                e7.isr_nodes = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             n = d[o]
             o += 1
             if 1 < n < 128:
-                e6.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e6.offline_replicas = []
+                e7.offline_replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-                e6.offline_replicas = [*unpack_all_i[n](d, o)]
+                e7.offline_replicas = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                e7.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e6.unknown_tagged_fields = ()
-            l5.append(e6)
+                e7.unknown_tagged_fields = ()
+            l5.append(e7)
+            o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
         e4.topic_authorized_operations, t = unpack_iB(d, o)
         o += 5
         if t:
@@ -1164,48 +1169,50 @@ def _read_v11(d, o):
         else:
             n, o = compact_count(d, o, n, 18, "Partitions")
         e4.partitions = l5 = []
-        for _ in range(n):
-            e6 = _MetadataResponsePartition()
-            e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiiB(d, o)
+        c6 = n
+        while len(l5) < c6:
+            e7 = _MetadataResponsePartition()
+            e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
             o += 15
             if 1 < n < 128:
-                e6.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e6.replica_nodes = []
+                e7.replica_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                e7.replica_nodes = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             n = d[o]
             o += 1
             if 1 < n < 128:
-                e6.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e6.isr_nodes = []
+                e7.isr_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "IsrNodes")
-                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                e7.isr_nodes = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             n = d[o]
             o += 1
             if 1 < n < 128:
-                e6.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e6.offline_replicas = []
+                e7.offline_replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-                e6.offline_replicas = [*unpack_all_i[n](d, o)]
+                e7.offline_replicas = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                e7.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e6.unknown_tagged_fields = ()
-            l5.append(e6)
+                e7.unknown_tagged_fields = ()
+            l5.append(e7)
+            o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
         e4.topic_authorized_operations, t = unpack_iB(d, o)
         o += 5
         if t:
@@ -1290,48 +1297,50 @@ def _read_v12(d, o):
         else:
             n, o = compact_count(d, o, n, 18, "Partitions")
         e4.partitions = l5 = []
-        for _ in range(n):
-            e6 = _MetadataResponsePartition()
-            e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiiB(d, o)
+        c6 = n
+        while len(l5) < c6:
+            e7 = _MetadataResponsePartition()
+            e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
             o += 15
             if 1 < n < 128:
-                e6.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e6.replica_nodes = []
+                e7.replica_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                e7.replica_nodes = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             n = d[o]
             o += 1
             if 1 < n < 128:
-                e6.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e6.isr_nodes = []
+                e7.isr_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "IsrNodes")
-                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                e7.isr_nodes = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             n = d[o]
             o += 1
             if 1 < n < 128:
-                e6.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e6.offline_replicas = []
+                e7.offline_replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-                e6.offline_replicas = [*unpack_all_i[n](d, o)]
+                e7.offline_replicas = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                e7.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e6.unknown_tagged_fields = ()
-            l5.append(e6)
+                e7.unknown_tagged_fields = ()
+            l5.append(e7)
+            o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
         e4.topic_authorized_operations, t = unpack_iB(d, o)
         o += 5
         if t:
@@ -1415,48 +1424,50 @@ def _read_v13(d, o):
         else:
             n, o = compact_count(d, o, n, 18, "Partitions")
         e4.partitions = l5 = []
-        for _ in range(n):
-            e6 = _MetadataResponsePartition()
-            e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiiB(d, o)
+        c6 = n
+        while len(l5) < c6:
+            e7 = _MetadataResponsePartition()
+            e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
             o += 15
             if 1 < n < 128:
-                e6.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e6.replica_nodes = []
+                e7.replica_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                e7.replica_nodes = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             n = d[o]
             o += 1
             if 1 < n < 128:
-                e6.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e6.isr_nodes = []
+                e7.isr_nodes = []
             else:
                 n, o = compact_count(d, o, n, 4, "IsrNodes")
-                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                e7.isr_nodes = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             n = d[o]
             o += 1
             if 1 < n < 128:
-                e6.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e6.offline_replicas = []
+                e7.offline_replicas = []
             else:
                 n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-                e6.offline_replicas = [*unpack_all_i[n](d, o)]
+                e7.offline_replicas = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                e7.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e6.unknown_tagged_fields = ()
-            l5.append(e6)
+                e7.unknown_tagged_fields = ()
+            l5.append(e7)
+            o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
         e4.topic_authorized_operations, t = unpack_iB(d, o)
         o += 5
         if t:
@@ -1503,11 +1514,13 @@ def _write_v0(m):
             l9 = e8.replica_nodes
             n = len(l9)
             r.append(pack_hiii(e8.error_code, e8.partition_index, e8.leader_id, n))
-            r.append(pack_all_i[len(l9)](*l9))
+            if l9:
+                r.append(pack_all_i[len(l9)](*l9))
             l10 = e8.isr_nodes
             n = len(l10)
             r.append(pack_i(n))
-            r.append(pack_all_i[len(l10)](*l10))
+            if l10:
+                r.append(pack_all_i[len(l10)](*l10))
     return b"".join(r)
 
 
@@ -1549,11 +1562,13 @@ def _write_v1(m):
             l10 = e9.replica_nodes
             n = len(l10)
             r.append(pack_hiii(e9.error_code, e9.partition_index, e9.leader_id, n))
-            r.append(pack_all_i[len(l10)](*l10))
+            if l10:
+                r.append(pack_all_i[len(l10)](*l10))
             l11 = e9.isr_nodes
             n = len(l11)
             r.append(pack_i(n))
-            r.append(pack_all_i[len(l11)](*l11))
+            if l11:
+                r.append(pack_all_i[len(l11)](*l11))
     return b"".join(r)
 
 
@@ -1604,11 +1619,13 @@ def _write_v2(m):
             l11 = e10.replica_nodes
             n = len(l11)
             r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, n))
-            r.append(pack_all_i[len(l11)](*l11))
+            if l11:
+                r.append(pack_all_i[len(l11)](*l11))
             l12 = e10.isr_nodes
             n = len(l12)
             r.append(pack_i(n))
-            r.append(pack_all_i[len(l12)](*l12))
+            if l12:
+                r.append(pack_all_i[len(l12)](*l12))
     return b"".join(r)
 
 
@@ -1659,11 +1676,13 @@ def _write_v3(m):
             l11 = e10.replica_nodes
             n = len(l11)
             r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, n))
-            r.append(pack_all_i[len(l11)](*l11))
+            if l11:
+                r.append(pack_all_i[len(l11)](*l11))
             l12 = e10.isr_nodes
             n = len(l12)
             r.append(pack_i(n))
-            r.append(pack_all_i[len(l12)](*l12))
+            if l12:
+                r.append(pack_all_i[len(l12)](*l12))
     return b"".join(r)
 
 
@@ -1714,15 +1733,18 @@ def _write_v5(m):
             l11 = e10.replica_nodes
             n = len(l11)
             r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, n))
-            r.append(pack_all_i[len(l11)](*l11))
+            if l11:
+                r.append(pack_all_i[len(l11)](*l11))
             l12 = e10.isr_nodes
             n = len(l12)
             r.append(pack_i(n))
-            r.append(pack_all_i[len(l12)](*l12))
+            if l12:
+                r.append(pack_all_i[len(l12)](*l12))
             l13 = e10.offline_replicas
             n = len(l13)
             r.append(pack_i(n))
-            r.append(pack_all_i[len(l13)](*l13))
+            if l13:
+                r.append(pack_all_i[len(l13)](*l13))
     return b"".join(r)
 
 
@@ -1773,15 +1795,18 @@ def _write_v7(m):
             l11 = e10.replica_nodes
             n = len(l11)
             r.append(pack_hiiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
-            r.append(pack_all_i[len(l11)](*l11))
+            if l11:
+                r.append(pack_all_i[len(l11)](*l11))
             l12 = e10.isr_nodes
             n = len(l12)
             r.append(pack_i(n))
-            r.append(pack_all_i[len(l12)](*l12))
+            if l12:
+                r.append(pack_all_i[len(l12)](*l12))
             l13 = e10.offline_replicas
             n = len(l13)
             r.append(pack_i(n))
-            r.append(pack_all_i[len(l13)](*l13))
+            if l13:
+                r.append(pack_all_i[len(l13)](*l13))
     return b"".join(r)
 
 
@@ -1828,15 +1853,18 @@ def _write_v8(m):
             l11 = e10.replica_nodes
             n = len(l11)
             r.append(pack_hiiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
-            r.append(pack_all_i[len(l11)](*l11))
+            if l11:
+                r.append(pack_all_i[len(l11)](*l11))
             l12 = e10.isr_nodes
             n = len(l12)
             r.append(pack_i(n))
-            r.append(pack_all_i[len(l12)](*l12))
+            if l12:
+                r.append(pack_all_i[len(l12)](*l12))
             l13 = e10.offline_replicas
             n = len(l13)
             r.append(pack_i(n))
-            r.append(pack_all_i[len(l13)](*l13))
+            if l13:
+                r.append(pack_all_i[len(l13)](*l13))
         r.append(pack_i(e7.topic_authorized_operations))
     r.append(pack_i(m.cluster_authorized_operations))
     return b"".join(r)
@@ -1913,21 +1941,24 @@ def _write_v9(m):
                 r.append(pack_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
             else:
                 r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + write_uvarint(n))
-            r.append(pack_all_i[len(l11)](*l11))
+            if l11:
+                r.append(pack_all_i[len(l11)](*l11))
             l12 = e10.isr_nodes
             n = len(l12) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l12)](*l12))
+            if l12:
+                r.append(pack_all_i[len(l12)](*l12))
             l13 = e10.offline_replicas
             n = len(l13) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l13)](*l13))
+            if l13:
+                r.append(pack_all_i[len(l13)](*l13))
             if e10.unknown_tagged_fields:
                 r.append(write_tags(e10.unknown_tagged_fields))
             else:
@@ -2016,21 +2047,24 @@ def _write_v10(m):
                 r.append(pack_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
             else:
                 r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + write_uvarint(n))
-            r.append(pack_all_i[len(l11)](*l11))
+            if l11:
+                r.append(pack_all_i[len(l11)](*l11))
             l12 = e10.isr_nodes
             n = len(l12) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l12)](*l12))
+            if l12:
+                r.append(pack_all_i[len(l12)](*l12))
             l13 = e10.offline_replicas
             n = len(l13) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l13)](*l13))
+            if l13:
+                r.append(pack_all_i[len(l13)](*l13))
             if e10.unknown_tagged_fields:
                 r.append(write_tags(e10.unknown_tagged_fields))
             else:
@@ -2121,21 +2155,24 @@ def _write_v11(m):
                 r.append(pack_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
             else:
                 r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + write_uvarint(n))
-            r.append(pack_all_i[len(l11)](*l11))
+            if l11:
+                r.append(pack_all_i[len(l11)](*l11))
             l12 = e10.isr_nodes
             n = len(l12) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l12)](*l12))
+            if l12:
+                r.append(pack_all_i[len(l12)](*l12))
             l13 = e10.offline_replicas
             n = len(l13) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l13)](*l13))
+            if l13:
+                r.append(pack_all_i[len(l13)](*l13))
             if e10.unknown_tagged_fields:
                 r.append(write_tags(e10.unknown_tagged_fields))
             else:
@@ -2231,21 +2268,24 @@ def _write_v12(m):
                 r.append(pack_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
             else:
                 r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + write_uvarint(n))
-            r.append(pack_all_i[len(l11)](*l11))
+            if l11:
+                r.append(pack_all_i[len(l11)](*l11))
             l12 = e10.isr_nodes
             n = len(l12) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l12)](*l12))
+            if l12:
+                r.append(pack_all_i[len(l12)](*l12))
             l13 = e10.offline_replicas
             n = len(l13) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l13)](*l13))
+            if l13:
+                r.append(pack_all_i[len(l13)](*l13))
             if e10.unknown_tagged_fields:
                 r.append(write_tags(e10.unknown_tagged_fields))
             else:
@@ -2341,21 +2381,24 @@ def _write_v13(m):
                 r.append(pack_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n))
             else:
                 r.append(pack_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + write_uvarint(n))
-            r.append(pack_all_i[len(l11)](*l11))
+            if l11:
+                r.append(pack_all_i[len(l11)](*l11))
             l12 = e10.isr_nodes
             n = len(l12) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l12)](*l12))
+            if l12:
+                r.append(pack_all_i[len(l12)](*l12))
             l13 = e10.offline_replicas
             n = len(l13) + 1
             if n < 128:
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l13)](*l13))
+            if l13:
+                r.append(pack_all_i[len(l13)](*l13))
             if e10.unknown_tagged_fields:
                 r.append(write_tags(e10.unknown_tagged_fields))
             else:
@@ -2371,5 +2414,6 @@ def _write_v13(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_MetadataResponsePartition, (("error_code", "h"), ("partition_index", "i"), ("leader_id", "i"), ("leader_epoch", "i"), ("replica_nodes", "[]i"), ("isr_nodes", "[]i"), ("offline_replicas", "[]i"),), ())
 _READ = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v11, 12: _read_v12, 13: _read_v13}
 _WRITE = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v5, 6: _write_v5, 7: _write_v7, 8: _write_v8, 9: _write_v9, 10: _write_v10, 11: _write_v11, 12: _write_v12, 13: _write_v13}

@@ -27,6 +27,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -542,27 +543,29 @@ def _read_v10(d, o):
             e2.topics = None
         else:
             e2.topics = l3 = []
-            for _ in range(n):
-                e4 = _OffsetFetchRequestTopics()
-                e4.name = ""
-                e4.topic_id, n = unpack_UB(d, o)
+            c4 = n
+            while len(l3) < c4:
+                e5 = _OffsetFetchRequestTopics()
+                e5.name = ""
+                e5.topic_id, n = unpack_UB(d, o)
                 o += 17
                 if 1 < n < 128:
-                    e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                    e5.partition_indexes = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
-                    e4.partition_indexes = []
+                    e5.partition_indexes = []
                 else:
                     n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-                    e4.partition_indexes = [*unpack_all_i[n](d, o)]
+                    e5.partition_indexes = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e5.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e4.unknown_tagged_fields = ()
-                l3.append(e4)
+                    e5.unknown_tagged_fields = ()
+                l3.append(e5)
+                o = _shapes_0[len(e5.partition_indexes),](d, o, c4 - len(l3), l3)
         t = d[o]
         o += 1
         if t:
@@ -600,7 +603,8 @@ def _write_v1(m):
         l5 = e3.partition_indexes
         n = len(l5)
         r.append(pack_i(n))
-        r.append(pack_all_i[len(l5)](*l5))
+        if l5:
+            r.append(pack_all_i[len(l5)](*l5))
     return b"".join(r)
 
 
@@ -629,7 +633,8 @@ def _write_v2(m):
         l5 = e3.partition_indexes
         n = len(l5)
         r.append(pack_i(n))
-        r.append(pack_all_i[len(l5)](*l5))
+        if l5:
+            r.append(pack_all_i[len(l5)](*l5))
     return b"".join(r)
 
 
@@ -670,7 +675,8 @@ def _write_v6(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        r.append(pack_all_i[len(l5)](*l5))
+        if l5:
+            r.append(pack_all_i[len(l5)](*l5))
         if e3.unknown_tagged_fields:
             r.append(write_tags(e3.unknown_tagged_fields))
         else:
@@ -717,7 +723,8 @@ def _write_v7(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        r.append(pack_all_i[len(l5)](*l5))
+        if l5:
+            r.append(pack_all_i[len(l5)](*l5))
         if e3.unknown_tagged_fields:
             r.append(write_tags(e3.unknown_tagged_fields))
         else:
@@ -773,7 +780,8 @@ def _write_v8(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l7)](*l7))
+            if l7:
+                r.append(pack_all_i[len(l7)](*l7))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
@@ -845,7 +853,8 @@ def _write_v9(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l8)](*l8))
+            if l8:
+                r.append(pack_all_i[len(l8)](*l8))
             if e6.unknown_tagged_fields:
                 r.append(write_tags(e6.unknown_tagged_fields))
             else:
@@ -912,7 +921,8 @@ def _write_v10(m):
                 r.append(pack_UB(e6.topic_id, n))
             else:
                 r.append(pack_U(e6.topic_id) + write_uvarint(n))
-            r.append(pack_all_i[len(l7)](*l7))
+            if l7:
+                r.append(pack_all_i[len(l7)](*l7))
             if e6.unknown_tagged_fields:
                 r.append(write_tags(e6.unknown_tagged_fields))
             else:
@@ -928,5 +938,6 @@ def _write_v10(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_OffsetFetchRequestTopics, (("topic_id", "U"), ("partition_indexes", "[]i"),), (("name", ""),))
 _READ = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2, 6: _read_v6, 7: _read_v7, 8: _read_v8, 9: _read_v9, 10: _read_v10}
 _WRITE = {1: _write_v1, 2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v2, 6: _write_v6, 7: _write_v7, 8: _write_v8, 9: _write_v9, 10: _write_v10}

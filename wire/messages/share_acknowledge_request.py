@@ -23,6 +23,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -207,26 +208,28 @@ def _read_v1(d, o):
             else:
                 n, o = compact_count(d, o, n, 18, "AcknowledgementBatches")
             e4.acknowledgement_batches = l5 = []
-            for _ in range(n):
-                e6 = _AcknowledgementBatch()
-                e6.first_offset, e6.last_offset, n = unpack_qqB(d, o)
+            c6 = n
+            while len(l5) < c6:
+                e7 = _AcknowledgementBatch()
+                e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                 o += 17
                 if 1 < n < 128:
-                    e6.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
+                    e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
                     o += 1 * n - 1
                 elif n == 1:
-                    e6.acknowledge_types = []
+                    e7.acknowledge_types = []
                 else:
                     n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
-                    e6.acknowledge_types = [*unpack_all_b[n](d, o)]
+                    e7.acknowledge_types = [*unpack_all_b[n](d, o)]
                     o += 1 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e7.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    e7.unknown_tagged_fields = ()
+                l5.append(e7)
+                o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
             t = d[o]
             o += 1
             if t:
@@ -293,26 +296,28 @@ def _read_v2(d, o):
             else:
                 n, o = compact_count(d, o, n, 18, "AcknowledgementBatches")
             e4.acknowledgement_batches = l5 = []
-            for _ in range(n):
-                e6 = _AcknowledgementBatch()
-                e6.first_offset, e6.last_offset, n = unpack_qqB(d, o)
+            c6 = n
+            while len(l5) < c6:
+                e7 = _AcknowledgementBatch()
+                e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                 o += 17
                 if 1 < n < 128:
-                    e6.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
+                    e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
                     o += 1 * n - 1
                 elif n == 1:
-                    e6.acknowledge_types = []
+                    e7.acknowledge_types = []
                 else:
                     n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
-                    e6.acknowledge_types = [*unpack_all_b[n](d, o)]
+                    e7.acknowledge_types = [*unpack_all_b[n](d, o)]
                     o += 1 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e7.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    e7.unknown_tagged_fields = ()
+                l5.append(e7)
+                o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
             t = d[o]
             o += 1
             if t:
@@ -393,7 +398,8 @@ def _write_v1(m):
                     r.append(pack_qqB(e8.first_offset, e8.last_offset, n))
                 else:
                     r.append(pack_qq(e8.first_offset, e8.last_offset) + write_uvarint(n))
-                r.append(pack_all_b[len(l9)](*l9))
+                if l9:
+                    r.append(pack_all_b[len(l9)](*l9))
                 if e8.unknown_tagged_fields:
                     r.append(write_tags(e8.unknown_tagged_fields))
                 else:
@@ -468,7 +474,8 @@ def _write_v2(m):
                     r.append(pack_qqB(e8.first_offset, e8.last_offset, n))
                 else:
                     r.append(pack_qq(e8.first_offset, e8.last_offset) + write_uvarint(n))
-                r.append(pack_all_b[len(l9)](*l9))
+                if l9:
+                    r.append(pack_all_b[len(l9)](*l9))
                 if e8.unknown_tagged_fields:
                     r.append(write_tags(e8.unknown_tagged_fields))
                 else:
@@ -488,5 +495,6 @@ def _write_v2(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_AcknowledgementBatch, (("first_offset", "q"), ("last_offset", "q"), ("acknowledge_types", "[]b"),), ())
 _READ = {1: _read_v1, 2: _read_v2}
 _WRITE = {1: _write_v1, 2: _write_v2}

@@ -23,6 +23,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -250,26 +251,28 @@ def _read_v1(d, o):
             else:
                 n, o = compact_count(d, o, n, 18, "AcknowledgementBatches")
             e4.acknowledgement_batches = l5 = []
-            for _ in range(n):
-                e6 = _AcknowledgementBatch()
-                e6.first_offset, e6.last_offset, n = unpack_qqB(d, o)
+            c6 = n
+            while len(l5) < c6:
+                e7 = _AcknowledgementBatch()
+                e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                 o += 17
                 if 1 < n < 128:
-                    e6.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
+                    e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
                     o += 1 * n - 1
                 elif n == 1:
-                    e6.acknowledge_types = []
+                    e7.acknowledge_types = []
                 else:
                     n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
-                    e6.acknowledge_types = [*unpack_all_b[n](d, o)]
+                    e7.acknowledge_types = [*unpack_all_b[n](d, o)]
                     o += 1 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e7.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    e7.unknown_tagged_fields = ()
+                l5.append(e7)
+                o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
             t = d[o]
             o += 1
             if t:
@@ -290,27 +293,29 @@ def _read_v1(d, o):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
-    m.forgotten_topics_data = l7 = []
-    for _ in range(n):
-        e8 = _ForgottenTopic()
-        e8.topic_id, n = unpack_UB(d, o)
+    m.forgotten_topics_data = l8 = []
+    c9 = n
+    while len(l8) < c9:
+        e10 = _ForgottenTopic()
+        e10.topic_id, n = unpack_UB(d, o)
         o += 17
         if 1 < n < 128:
-            e8.partitions = [*unpack_all_i[n - 1](d, o)]
+            e10.partitions = [*unpack_all_i[n - 1](d, o)]
             o += 4 * n - 4
         elif n == 1:
-            e8.partitions = []
+            e10.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-            e8.partitions = [*unpack_all_i[n](d, o)]
+            e10.partitions = [*unpack_all_i[n](d, o)]
             o += 4 * n
         t = d[o]
         o += 1
         if t:
-            e8.unknown_tagged_fields, o = read_tags(d, o, t)
+            e10.unknown_tagged_fields, o = read_tags(d, o, t)
         else:
-            e8.unknown_tagged_fields = ()
-        l7.append(e8)
+            e10.unknown_tagged_fields = ()
+        l8.append(e10)
+        o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
     t = d[o]
     o += 1
     if t:
@@ -364,26 +369,28 @@ def _read_v2(d, o):
             else:
                 n, o = compact_count(d, o, n, 18, "AcknowledgementBatches")
             e4.acknowledgement_batches = l5 = []
-            for _ in range(n):
-                e6 = _AcknowledgementBatch()
-                e6.first_offset, e6.last_offset, n = unpack_qqB(d, o)
+            c6 = n
+            while len(l5) < c6:
+                e7 = _AcknowledgementBatch()
+                e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                 o += 17
                 if 1 < n < 128:
-                    e6.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
+                    e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
                     o += 1 * n - 1
                 elif n == 1:
-                    e6.acknowledge_types = []
+                    e7.acknowledge_types = []
                 else:
                     n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
-                    e6.acknowledge_types = [*unpack_all_b[n](d, o)]
+                    e7.acknowledge_types = [*unpack_all_b[n](d, o)]
                     o += 1 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e7.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+                    e7.unknown_tagged_fields = ()
+                l5.append(e7)
+                o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
             t = d[o]
             o += 1
             if t:
@@ -404,27 +411,29 @@ def _read_v2(d, o):
         n -= 1
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
-    m.forgotten_topics_data = l7 = []
-    for _ in range(n):
-        e8 = _ForgottenTopic()
-        e8.topic_id, n = unpack_UB(d, o)
+    m.forgotten_topics_data = l8 = []
+    c9 = n
+    while len(l8) < c9:
+        e10 = _ForgottenTopic()
+        e10.topic_id, n = unpack_UB(d, o)
         o += 17
         if 1 < n < 128:
-            e8.partitions = [*unpack_all_i[n - 1](d, o)]
+            e10.partitions = [*unpack_all_i[n - 1](d, o)]
             o += 4 * n - 4
         elif n == 1:
-            e8.partitions = []
+            e10.partitions = []
         else:
             n, o = compact_count(d, o, n, 4, "Partitions")
-            e8.partitions = [*unpack_all_i[n](d, o)]
+            e10.partitions = [*unpack_all_i[n](d, o)]
             o += 4 * n
         t = d[o]
         o += 1
         if t:
-            e8.unknown_tagged_fields, o = read_tags(d, o, t)
+            e10.unknown_tagged_fields, o = read_tags(d, o, t)
         else:
-            e8.unknown_tagged_fields = ()
-        l7.append(e8)
+            e10.unknown_tagged_fields = ()
+        l8.append(e10)
+        o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
     t = d[o]
     o += 1
     if t:
@@ -493,7 +502,8 @@ def _write_v1(m):
                     r.append(pack_qqB(e8.first_offset, e8.last_offset, n))
                 else:
                     r.append(pack_qq(e8.first_offset, e8.last_offset) + write_uvarint(n))
-                r.append(pack_all_b[len(l9)](*l9))
+                if l9:
+                    r.append(pack_all_b[len(l9)](*l9))
                 if e8.unknown_tagged_fields:
                     r.append(write_tags(e8.unknown_tagged_fields))
                 else:
@@ -521,7 +531,8 @@ def _write_v1(m):
             r.append(pack_UB(e11.topic_id, n))
         else:
             r.append(pack_U(e11.topic_id) + write_uvarint(n))
-        r.append(pack_all_i[len(l12)](*l12))
+        if l12:
+            r.append(pack_all_i[len(l12)](*l12))
         if e11.unknown_tagged_fields:
             r.append(write_tags(e11.unknown_tagged_fields))
         else:
@@ -590,7 +601,8 @@ def _write_v2(m):
                     r.append(pack_qqB(e8.first_offset, e8.last_offset, n))
                 else:
                     r.append(pack_qq(e8.first_offset, e8.last_offset) + write_uvarint(n))
-                r.append(pack_all_b[len(l9)](*l9))
+                if l9:
+                    r.append(pack_all_b[len(l9)](*l9))
                 if e8.unknown_tagged_fields:
                     r.append(write_tags(e8.unknown_tagged_fields))
                 else:
@@ -618,7 +630,8 @@ def _write_v2(m):
             r.append(pack_UB(e11.topic_id, n))
         else:
             r.append(pack_U(e11.topic_id) + write_uvarint(n))
-        r.append(pack_all_i[len(l12)](*l12))
+        if l12:
+            r.append(pack_all_i[len(l12)](*l12))
         if e11.unknown_tagged_fields:
             r.append(write_tags(e11.unknown_tagged_fields))
         else:
@@ -630,5 +643,7 @@ def _write_v2(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_AcknowledgementBatch, (("first_offset", "q"), ("last_offset", "q"), ("acknowledge_types", "[]b"),), ())
+_shapes_1 = Shapes(_ForgottenTopic, (("topic_id", "U"), ("partitions", "[]i"),), ())
 _READ = {1: _read_v1, 2: _read_v2}
 _WRITE = {1: _write_v1, 2: _write_v2}

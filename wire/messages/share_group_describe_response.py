@@ -465,7 +465,8 @@ def _write_v1(m):
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                r.append(pack_all_i[len(l20)](*l20))
+                if l20:
+                    r.append(pack_all_i[len(l20)](*l20))
                 if e18.unknown_tagged_fields:
                     r.append(write_tags(e18.unknown_tagged_fields))
                 else:

@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -171,26 +172,28 @@ def _read_v1(d, o):
         else:
             n, o = compact_count(d, o, n, 18, "TopicPartitions")
         e1.topic_partitions = l2 = []
-        for _ in range(n):
-            e3 = _TopicPartitions()
-            e3.topic_id, n = unpack_UB(d, o)
+        c3 = n
+        while len(l2) < c3:
+            e4 = _TopicPartitions()
+            e4.topic_id, n = unpack_UB(d, o)
             o += 17
             if 1 < n < 128:
-                e3.partitions = [*unpack_all_i[n - 1](d, o)]
+                e4.partitions = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e3.partitions = []
+                e4.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-                e3.partitions = [*unpack_all_i[n](d, o)]
+                e4.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e3.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e3.unknown_tagged_fields = ()
-            l2.append(e3)
+                e4.unknown_tagged_fields = ()
+            l2.append(e4)
+            o = _shapes_0[len(e4.partitions),](d, o, c3 - len(l2), l2)
         t = d[o]
         o += 1
         if t:
@@ -251,7 +254,8 @@ def _write_v1(m):
                 r.append(pack_UB(e5.topic_id, n))
             else:
                 r.append(pack_U(e5.topic_id) + write_uvarint(n))
-            r.append(pack_all_i[len(l6)](*l6))
+            if l6:
+                r.append(pack_all_i[len(l6)](*l6))
             if e5.unknown_tagged_fields:
                 r.append(write_tags(e5.unknown_tagged_fields))
             else:
@@ -267,5 +271,6 @@ def _write_v1(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_TopicPartitions, (("topic_id", "U"), ("partitions", "[]i"),), ())
 _READ = {1: _read_v1}
 _WRITE = {1: _write_v1}

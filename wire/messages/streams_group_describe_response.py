@@ -1249,7 +1249,8 @@ def _write_v0(m):
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                r.append(pack_all_i[len(l54)](*l54))
+                if l54:
+                    r.append(pack_all_i[len(l54)](*l54))
                 if e52.unknown_tagged_fields:
                     r.append(write_tags(e52.unknown_tagged_fields))
                 else:
@@ -1274,7 +1275,8 @@ def _write_v0(m):
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                r.append(pack_all_i[len(l58)](*l58))
+                if l58:
+                    r.append(pack_all_i[len(l58)](*l58))
                 if e56.unknown_tagged_fields:
                     r.append(write_tags(e56.unknown_tagged_fields))
                 else:
@@ -1299,7 +1301,8 @@ def _write_v0(m):
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                r.append(pack_all_i[len(l62)](*l62))
+                if l62:
+                    r.append(pack_all_i[len(l62)](*l62))
                 if e60.unknown_tagged_fields:
                     r.append(write_tags(e60.unknown_tagged_fields))
                 else:
@@ -1329,7 +1332,8 @@ def _write_v0(m):
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                r.append(pack_all_i[len(l67)](*l67))
+                if l67:
+                    r.append(pack_all_i[len(l67)](*l67))
                 if e65.unknown_tagged_fields:
                     r.append(write_tags(e65.unknown_tagged_fields))
                 else:
@@ -1354,7 +1358,8 @@ def _write_v0(m):
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                r.append(pack_all_i[len(l71)](*l71))
+                if l71:
+                    r.append(pack_all_i[len(l71)](*l71))
                 if e69.unknown_tagged_fields:
                     r.append(write_tags(e69.unknown_tagged_fields))
                 else:
@@ -1379,7 +1384,8 @@ def _write_v0(m):
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                r.append(pack_all_i[len(l75)](*l75))
+                if l75:
+                    r.append(pack_all_i[len(l75)](*l75))
                 if e73.unknown_tagged_fields:
                     r.append(write_tags(e73.unknown_tagged_fields))
                 else:

@@ -22,6 +22,7 @@ from mockraft.wire.primitives import (
     write_tags,
     write_uvarint,
 )
+from mockraft.wire.shapes import Shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -509,48 +510,50 @@ def _read_v0(d, o):
             else:
                 n, o = compact_count(d, o, n, 4, "CopartitionGroups")
             e3.copartition_groups = l18 = []
-            for _ in range(n):
-                e19 = _CopartitionGroup()
+            c19 = n
+            while len(l18) < c19:
+                e20 = _CopartitionGroup()
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    e19.source_topics = [*unpack_all_h[n - 1](d, o)]
+                    e20.source_topics = [*unpack_all_h[n - 1](d, o)]
                     o += 2 * n - 2
                 elif n == 1:
-                    e19.source_topics = []
+                    e20.source_topics = []
                 else:
                     n, o = compact_count(d, o, n, 2, "SourceTopics")
-                    e19.source_topics = [*unpack_all_h[n](d, o)]
+                    e20.source_topics = [*unpack_all_h[n](d, o)]
                     o += 2 * n
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    e19.source_topic_regex = [*unpack_all_h[n - 1](d, o)]
+                    e20.source_topic_regex = [*unpack_all_h[n - 1](d, o)]
                     o += 2 * n - 2
                 elif n == 1:
-                    e19.source_topic_regex = []
+                    e20.source_topic_regex = []
                 else:
                     n, o = compact_count(d, o, n, 2, "SourceTopicRegex")
-                    e19.source_topic_regex = [*unpack_all_h[n](d, o)]
+                    e20.source_topic_regex = [*unpack_all_h[n](d, o)]
                     o += 2 * n
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    e19.repartition_source_topics = [*unpack_all_h[n - 1](d, o)]
+                    e20.repartition_source_topics = [*unpack_all_h[n - 1](d, o)]
                     o += 2 * n - 2
                 elif n == 1:
-                    e19.repartition_source_topics = []
+                    e20.repartition_source_topics = []
                 else:
                     n, o = compact_count(d, o, n, 2, "RepartitionSourceTopics")
-                    e19.repartition_source_topics = [*unpack_all_h[n](d, o)]
+                    e20.repartition_source_topics = [*unpack_all_h[n](d, o)]
                     o += 2 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e19.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e20.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e19.unknown_tagged_fields = ()
-                l18.append(e19)
+                    e20.unknown_tagged_fields = ()
+                l18.append(e20)
+                o = _shapes_0[len(e20.source_topics), len(e20.source_topic_regex), len(e20.repartition_source_topics)](d, o, c19 - len(l18), l18)
             t = d[o]
             o += 1
             if t:
@@ -573,32 +576,32 @@ def _read_v0(d, o):
     if n < 0:
         m.active_tasks = None
     else:
-        m.active_tasks = l20 = []
+        m.active_tasks = l21 = []
         for _ in range(n):
-            e21 = _TaskIds()
+            e22 = _TaskIds()
             n = d[o]
             if 0 < n < 128:
-                e21.subtopology_id = d[o + 1:(o := o + n)].decode()
+                e22.subtopology_id = d[o + 1:(o := o + n)].decode()
             else:
-                e21.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                e22.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
             n = d[o]
             o += 1
             if 1 < n < 128:
-                e21.partitions = [*unpack_all_i[n - 1](d, o)]
+                e22.partitions = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e21.partitions = []
+                e22.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-                e21.partitions = [*unpack_all_i[n](d, o)]
+                e22.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e21.unknown_tagged_fields, o = read_tags(d, o, t)
+                e22.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e21.unknown_tagged_fields = ()
-            l20.append(e21)
+                e22.unknown_tagged_fields = ()
+            l21.append(e22)
     n = d[o]
     o += 1
     if n < 128:
@@ -608,32 +611,32 @@ def _read_v0(d, o):
     if n < 0:
         m.standby_tasks = None
     else:
-        m.standby_tasks = l22 = []
+        m.standby_tasks = l23 = []
         for _ in range(n):
-            e23 = _TaskIds()
+            e24 = _TaskIds()
             n = d[o]
             if 0 < n < 128:
-                e23.subtopology_id = d[o + 1:(o := o + n)].decode()
+                e24.subtopology_id = d[o + 1:(o := o + n)].decode()
             else:
-                e23.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                e24.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
             n = d[o]
             o += 1
             if 1 < n < 128:
-                e23.partitions = [*unpack_all_i[n - 1](d, o)]
+                e24.partitions = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e23.partitions = []
+                e24.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-                e23.partitions = [*unpack_all_i[n](d, o)]
+                e24.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e23.unknown_tagged_fields, o = read_tags(d, o, t)
+                e24.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e23.unknown_tagged_fields = ()
-            l22.append(e23)
+                e24.unknown_tagged_fields = ()
+            l23.append(e24)
     n = d[o]
     o += 1
     if n < 128:
@@ -643,32 +646,32 @@ def _read_v0(d, o):
     if n < 0:
         m.warmup_tasks = None
     else:
-        m.warmup_tasks = l24 = []
+        m.warmup_tasks = l25 = []
         for _ in range(n):
-            e25 = _TaskIds()
+            e26 = _TaskIds()
             n = d[o]
             if 0 < n < 128:
-                e25.subtopology_id = d[o + 1:(o := o + n)].decode()
+                e26.subtopology_id = d[o + 1:(o := o + n)].decode()
             else:
-                e25.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                e26.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
             n = d[o]
             o += 1
             if 1 < n < 128:
-                e25.partitions = [*unpack_all_i[n - 1](d, o)]
+                e26.partitions = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
-                e25.partitions = []
+                e26.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
-                e25.partitions = [*unpack_all_i[n](d, o)]
+                e26.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e25.unknown_tagged_fields, o = read_tags(d, o, t)
+                e26.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e25.unknown_tagged_fields = ()
-            l24.append(e25)
+                e26.unknown_tagged_fields = ()
+            l25.append(e26)
     n = d[o]
     if 0 < n < 128:
         m.process_id = d[o + 1:(o := o + n)].decode()
@@ -682,18 +685,18 @@ def _read_v0(d, o):
     if n < 0:
         m.user_endpoint = None
     else:
-        m.user_endpoint = e26 = _Endpoint()
+        m.user_endpoint = e27 = _Endpoint()
         n = d[o]
         if 0 < n < 128:
-            e26.host = d[o + 1:(o := o + n)].decode()
+            e27.host = d[o + 1:(o := o + n)].decode()
         else:
-            e26.host, o = compact_string(d, o + 1, n, "Host")
-        e26.port, t = unpack_HB(d, o)
+            e27.host, o = compact_string(d, o + 1, n, "Host")
+        e27.port, t = unpack_HB(d, o)
         o += 3
         if t:
-            e26.unknown_tagged_fields, o = read_tags(d, o, t)
+            e27.unknown_tagged_fields, o = read_tags(d, o, t)
         else:
-            e26.unknown_tagged_fields = ()
+            e27.unknown_tagged_fields = ()
     n = d[o]
     o += 1
     if n < 128:
@@ -703,26 +706,26 @@ def _read_v0(d, o):
     if n < 0:
         m.client_tags = None
     else:
-        m.client_tags = l27 = []
+        m.client_tags = l28 = []
         for _ in range(n):
-            e28 = _KeyValue()
+            e29 = _KeyValue()
             n = d[o]
             if 0 < n < 128:
-                e28.key = d[o + 1:(o := o + n)].decode()
+                e29.key = d[o + 1:(o := o + n)].decode()
             else:
-                e28.key, o = compact_string(d, o + 1, n, "Key")
+                e29.key, o = compact_string(d, o + 1, n, "Key")
             n = d[o]
             if 0 < n < 128:
-                e28.value = d[o + 1:(o := o + n)].decode()
+                e29.value = d[o + 1:(o := o + n)].decode()
             else:
-                e28.value, o = compact_string(d, o + 1, n, "Value")
+                e29.value, o = compact_string(d, o + 1, n, "Value")
             t = d[o]
             o += 1
             if t:
-                e28.unknown_tagged_fields, o = read_tags(d, o, t)
+                e29.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e28.unknown_tagged_fields = ()
-            l27.append(e28)
+                e29.unknown_tagged_fields = ()
+            l28.append(e29)
     n = d[o]
     o += 1
     if n < 128:
@@ -732,21 +735,21 @@ def _read_v0(d, o):
     if n < 0:
         m.task_offsets = None
     else:
-        m.task_offsets = l29 = []
+        m.task_offsets = l30 = []
         for _ in range(n):
-            e30 = _TaskOffset()
+            e31 = _TaskOffset()
             n = d[o]
             if 0 < n < 128:
-                e30.subtopology_id = d[o + 1:(o := o + n)].decode()
+                e31.subtopology_id = d[o + 1:(o := o + n)].decode()
             else:
-                e30.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-            e30.partition, e30.offset, t = unpack_iqB(d, o)
+                e31.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+            e31.partition, e31.offset, t = unpack_iqB(d, o)
             o += 13
             if t:
-                e30.unknown_tagged_fields, o = read_tags(d, o, t)
+                e31.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e30.unknown_tagged_fields = ()
-            l29.append(e30)
+                e31.unknown_tagged_fields = ()
+            l30.append(e31)
     n = d[o]
     o += 1
     if n < 128:
@@ -756,21 +759,21 @@ def _read_v0(d, o):
     if n < 0:
         m.task_end_offsets = None
     else:
-        m.task_end_offsets = l31 = []
+        m.task_end_offsets = l32 = []
         for _ in range(n):
-            e32 = _TaskOffset()
+            e33 = _TaskOffset()
             n = d[o]
             if 0 < n < 128:
-                e32.subtopology_id = d[o + 1:(o := o + n)].decode()
+                e33.subtopology_id = d[o + 1:(o := o + n)].decode()
             else:
-                e32.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-            e32.partition, e32.offset, t = unpack_iqB(d, o)
+                e33.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+            e33.partition, e33.offset, t = unpack_iqB(d, o)
             o += 13
             if t:
-                e32.unknown_tagged_fields, o = read_tags(d, o, t)
+                e33.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e32.unknown_tagged_fields = ()
-            l31.append(e32)
+                e33.unknown_tagged_fields = ()
+            l32.append(e33)
     m.shutdown_application, t = unpack_oB(d, o)
     o += 2
     if t:
@@ -979,21 +982,24 @@ def _write_v0(m):
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                r.append(pack_all_h[len(l34)](*l34))
+                if l34:
+                    r.append(pack_all_h[len(l34)](*l34))
                 l35 = e33.source_topic_regex
                 n = len(l35) + 1
                 if n < 128:
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                r.append(pack_all_h[len(l35)](*l35))
+                if l35:
+                    r.append(pack_all_h[len(l35)](*l35))
                 l36 = e33.repartition_source_topics
                 n = len(l36) + 1
                 if n < 128:
                     r.append(UVARINTS[n])
                 else:
                     r.append(write_uvarint(n))
-                r.append(pack_all_h[len(l36)](*l36))
+                if l36:
+                    r.append(pack_all_h[len(l36)](*l36))
                 if e33.unknown_tagged_fields:
                     r.append(write_tags(e33.unknown_tagged_fields))
                 else:
@@ -1030,7 +1036,8 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        r.append(pack_all_i[len(l40)](*l40))
+        if l40:
+            r.append(pack_all_i[len(l40)](*l40))
         if e38.unknown_tagged_fields:
             r.append(write_tags(e38.unknown_tagged_fields))
         else:
@@ -1059,7 +1066,8 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        r.append(pack_all_i[len(l44)](*l44))
+        if l44:
+            r.append(pack_all_i[len(l44)](*l44))
         if e42.unknown_tagged_fields:
             r.append(write_tags(e42.unknown_tagged_fields))
         else:
@@ -1088,7 +1096,8 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        r.append(pack_all_i[len(l48)](*l48))
+        if l48:
+            r.append(pack_all_i[len(l48)](*l48))
         if e46.unknown_tagged_fields:
             r.append(write_tags(e46.unknown_tagged_fields))
         else:
@@ -1200,5 +1209,6 @@ def _write_v0(m):
     return b"".join(r)
 
 
+_shapes_0 = Shapes(_CopartitionGroup, (("source_topics", "[]h"), ("source_topic_regex", "[]h"), ("repartition_source_topics", "[]h"),), ())
 _READ = {0: _read_v0}
 _WRITE = {0: _write_v0}

@@ -540,7 +540,8 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        r.append(pack_all_i[len(l9)](*l9))
+        if l9:
+            r.append(pack_all_i[len(l9)](*l9))
         if e7.unknown_tagged_fields:
             r.append(write_tags(e7.unknown_tagged_fields))
         else:
@@ -569,7 +570,8 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        r.append(pack_all_i[len(l13)](*l13))
+        if l13:
+            r.append(pack_all_i[len(l13)](*l13))
         if e11.unknown_tagged_fields:
             r.append(write_tags(e11.unknown_tagged_fields))
         else:
@@ -598,7 +600,8 @@ def _write_v0(m):
             r.append(UVARINTS[n])
         else:
             r.append(write_uvarint(n))
-        r.append(pack_all_i[len(l17)](*l17))
+        if l17:
+            r.append(pack_all_i[len(l17)](*l17))
         if e15.unknown_tagged_fields:
             r.append(write_tags(e15.unknown_tagged_fields))
         else:
@@ -646,7 +649,8 @@ def _write_v0(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l25)](*l25))
+            if l25:
+                r.append(pack_all_i[len(l25)](*l25))
             if e23.unknown_tagged_fields:
                 r.append(write_tags(e23.unknown_tagged_fields))
             else:
@@ -671,7 +675,8 @@ def _write_v0(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l29)](*l29))
+            if l29:
+                r.append(pack_all_i[len(l29)](*l29))
             if e27.unknown_tagged_fields:
                 r.append(write_tags(e27.unknown_tagged_fields))
             else:

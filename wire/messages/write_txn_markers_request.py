@@ -283,7 +283,8 @@ def _write_v1(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l6)](*l6))
+            if l6:
+                r.append(pack_all_i[len(l6)](*l6))
             if e4.unknown_tagged_fields:
                 r.append(write_tags(e4.unknown_tagged_fields))
             else:
@@ -328,7 +329,8 @@ def _write_v2(m):
                 r.append(UVARINTS[n])
             else:
                 r.append(write_uvarint(n))
-            r.append(pack_all_i[len(l6)](*l6))
+            if l6:
+                r.append(pack_all_i[len(l6)](*l6))
             if e4.unknown_tagged_fields:
                 r.append(write_tags(e4.unknown_tagged_fields))
             else:

@@ -549,7 +549,8 @@ def _write_v0(m):
             r2.append(UVARINTS[n])
         else:
             r2.append(write_uvarint(n))
-        r2.append(pack_all_i[len(l3)](*l3))
+        if l3:
+            r2.append(pack_all_i[len(l3)](*l3))
         r.append(write_tag(0, r2))
     if m.leader != -2:
         r.append(pack_BBi(1, 4, m.leader))
@@ -565,7 +566,8 @@ def _write_v0(m):
             r4.append(UVARINTS[n])
         else:
             r4.append(write_uvarint(n))
-        r4.append(pack_all_i[len(l5)](*l5))
+        if l5:
+            r4.append(pack_all_i[len(l5)](*l5))
         r.append(write_tag(2, r4))
     if m.removing_replicas is not None:
         r6 = []
@@ -579,7 +581,8 @@ def _write_v0(m):
             r6.append(UVARINTS[n])
         else:
             r6.append(write_uvarint(n))
-        r6.append(pack_all_i[len(l7)](*l7))
+        if l7:
+            r6.append(pack_all_i[len(l7)](*l7))
         r.append(write_tag(3, r6))
     if m.adding_replicas is not None:
         r8 = []
@@ -593,7 +596,8 @@ def _write_v0(m):
             r8.append(UVARINTS[n])
         else:
             r8.append(write_uvarint(n))
-        r8.append(pack_all_i[len(l9)](*l9))
+        if l9:
+            r8.append(pack_all_i[len(l9)](*l9))
         r.append(write_tag(4, r8))
     if m.leader_recovery_state != -1:
         r.append(pack_BBb(5, 1, m.leader_recovery_state))
@@ -629,7 +633,8 @@ def _write_v1(m):
             r2.append(UVARINTS[n])
         else:
             r2.append(write_uvarint(n))
-        r2.append(pack_all_i[len(l3)](*l3))
+        if l3:
+            r2.append(pack_all_i[len(l3)](*l3))
         r.append(write_tag(0, r2))
     if m.leader != -2:
         r.append(pack_BBi(1, 4, m.leader))
@@ -645,7 +650,8 @@ def _write_v1(m):
             r4.append(UVARINTS[n])
         else:
             r4.append(write_uvarint(n))
-        r4.append(pack_all_i[len(l5)](*l5))
+        if l5:
+            r4.append(pack_all_i[len(l5)](*l5))
         r.append(write_tag(2, r4))
     if m.removing_replicas is not None:
         r6 = []
@@ -659,7 +665,8 @@ def _write_v1(m):
             r6.append(UVARINTS[n])
         else:
             r6.append(write_uvarint(n))
-        r6.append(pack_all_i[len(l7)](*l7))
+        if l7:
+            r6.append(pack_all_i[len(l7)](*l7))
         r.append(write_tag(3, r6))
     if m.adding_replicas is not None:
         r8 = []
@@ -673,7 +680,8 @@ def _write_v1(m):
             r8.append(UVARINTS[n])
         else:
             r8.append(write_uvarint(n))
-        r8.append(pack_all_i[len(l9)](*l9))
+        if l9:
+            r8.append(pack_all_i[len(l9)](*l9))
         r.append(write_tag(4, r8))
     if m.leader_recovery_state != -1:
         r.append(pack_BBb(5, 1, m.leader_recovery_state))
@@ -719,7 +727,8 @@ def _write_v2(m):
             r2.append(UVARINTS[n])
         else:
             r2.append(write_uvarint(n))
-        r2.append(pack_all_i[len(l3)](*l3))
+        if l3:
+            r2.append(pack_all_i[len(l3)](*l3))
         r.append(write_tag(0, r2))
     if m.leader != -2:
         r.append(pack_BBi(1, 4, m.leader))
@@ -735,7 +744,8 @@ def _write_v2(m):
             r4.append(UVARINTS[n])
         else:
             r4.append(write_uvarint(n))
-        r4.append(pack_all_i[len(l5)](*l5))
+        if l5:
+            r4.append(pack_all_i[len(l5)](*l5))
         r.append(write_tag(2, r4))
     if m.removing_replicas is not None:
         r6 = []
@@ -749,7 +759,8 @@ def _write_v2(m):
             r6.append(UVARINTS[n])
         else:
             r6.append(write_uvarint(n))
-        r6.append(pack_all_i[len(l7)](*l7))
+        if l7:
+            r6.append(pack_all_i[len(l7)](*l7))
         r.append(write_tag(3, r6))
     if m.adding_replicas is not None:
         r8 = []
@@ -763,7 +774,8 @@ def _write_v2(m):
             r8.append(UVARINTS[n])
         else:
             r8.append(write_uvarint(n))
-        r8.append(pack_all_i[len(l9)](*l9))
+        if l9:
+            r8.append(pack_all_i[len(l9)](*l9))
         r.append(write_tag(4, r8))
     if m.leader_recovery_state != -1:
         r.append(pack_BBb(5, 1, m.leader_recovery_state))
@@ -779,7 +791,8 @@ def _write_v2(m):
             r10.append(UVARINTS[n])
         else:
             r10.append(write_uvarint(n))
-        r10.append(pack_all_i[len(l11)](*l11))
+        if l11:
+            r10.append(pack_all_i[len(l11)](*l11))
         r.append(write_tag(6, r10))
     if m.last_known_elr is not None:
         r12 = []
@@ -793,7 +806,8 @@ def _write_v2(m):
             r12.append(UVARINTS[n])
         else:
             r12.append(write_uvarint(n))
-        r12.append(pack_all_i[len(l13)](*l13))
+        if l13:
+            r12.append(pack_all_i[len(l13)](*l13))
         r.append(write_tag(7, r12))
     if m.directories is not None:
         r14 = []

@@ -428,28 +428,32 @@ def _write_v0(m):
         r.append(pack_iUB(m.partition_id, m.topic_id, n))
     else:
         r.append(pack_iU(m.partition_id, m.topic_id) + write_uvarint(n))
-    r.append(pack_all_i[len(l1)](*l1))
+    if l1:
+        r.append(pack_all_i[len(l1)](*l1))
     l2 = m.isr
     n = len(l2) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    r.append(pack_all_i[len(l2)](*l2))
+    if l2:
+        r.append(pack_all_i[len(l2)](*l2))
     l3 = m.removing_replicas
     n = len(l3) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    r.append(pack_all_i[len(l3)](*l3))
+    if l3:
+        r.append(pack_all_i[len(l3)](*l3))
     l4 = m.adding_replicas
     n = len(l4) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    r.append(pack_all_i[len(l4)](*l4))
+    if l4:
+        r.append(pack_all_i[len(l4)](*l4))
     if m.leader_recovery_state != 0 or m.unknown_tagged_fields:
         r.append(pack_iii(m.leader, m.leader_epoch, m.partition_epoch))
         a5 = len(r)
@@ -479,28 +483,32 @@ def _write_v1(m):
         r.append(pack_iUB(m.partition_id, m.topic_id, n))
     else:
         r.append(pack_iU(m.partition_id, m.topic_id) + write_uvarint(n))
-    r.append(pack_all_i[len(l1)](*l1))
+    if l1:
+        r.append(pack_all_i[len(l1)](*l1))
     l2 = m.isr
     n = len(l2) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    r.append(pack_all_i[len(l2)](*l2))
+    if l2:
+        r.append(pack_all_i[len(l2)](*l2))
     l3 = m.removing_replicas
     n = len(l3) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    r.append(pack_all_i[len(l3)](*l3))
+    if l3:
+        r.append(pack_all_i[len(l3)](*l3))
     l4 = m.adding_replicas
     n = len(l4) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    r.append(pack_all_i[len(l4)](*l4))
+    if l4:
+        r.append(pack_all_i[len(l4)](*l4))
     l5 = m.directories
     n = len(l5) + 1
     if n < 128:
@@ -532,28 +540,32 @@ def _write_v2(m):
         r.append(pack_iUB(m.partition_id, m.topic_id, n))
     else:
         r.append(pack_iU(m.partition_id, m.topic_id) + write_uvarint(n))
-    r.append(pack_all_i[len(l1)](*l1))
+    if l1:
+        r.append(pack_all_i[len(l1)](*l1))
     l2 = m.isr
     n = len(l2) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    r.append(pack_all_i[len(l2)](*l2))
+    if l2:
+        r.append(pack_all_i[len(l2)](*l2))
     l3 = m.removing_replicas
     n = len(l3) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    r.append(pack_all_i[len(l3)](*l3))
+    if l3:
+        r.append(pack_all_i[len(l3)](*l3))
     l4 = m.adding_replicas
     n = len(l4) + 1
     if n < 128:
         r.append(UVARINTS[n])
     else:
         r.append(write_uvarint(n))
-    r.append(pack_all_i[len(l4)](*l4))
+    if l4:
+        r.append(pack_all_i[len(l4)](*l4))
     l5 = m.directories
     n = len(l5) + 1
     if n < 128:
@@ -578,7 +590,8 @@ def _write_v2(m):
                 r7.append(UVARINTS[n])
             else:
                 r7.append(write_uvarint(n))
-            r7.append(pack_all_i[len(l8)](*l8))
+            if l8:
+                r7.append(pack_all_i[len(l8)](*l8))
             r.append(write_tag(1, r7))
         if m.last_known_elr is not None:
             r9 = []
@@ -592,7 +605,8 @@ def _write_v2(m):
                 r9.append(UVARINTS[n])
             else:
                 r9.append(write_uvarint(n))
-            r9.append(pack_all_i[len(l10)](*l10))
+            if l10:
+                r9.append(pack_all_i[len(l10)](*l10))
             r.append(write_tag(2, r9))
         if m.unknown_tagged_fields:
             merge_tags(r, a6, m.unknown_tagged_fields)

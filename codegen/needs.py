@@ -1,0 +1,55 @@
+"""What the functions of a generated module need around them: imports, packers and unpackers, tables."""
+
+from __future__ import annotations
+
+from mockraft.codegen.lines import Lines
+
+_MAKERS = {
+    "unpack": 'packed("{}").unpack_from',
+    "pack": 'packed("{}").pack',
+    "iterate": 'packed("{}").iter_unpack',
+    "unpack_all": 'UNPACKERS["{}"]',
+    "pack_all": 'PACKERS["{}"]',
+    "pack_each": 'pack_each("{}")',
+}
+
+
+class Needs:
+    """Collects names while functions are emitted, then emits their definitions."""
+
+    def __init__(self) -> None:
+        self._imports: set[str] = set()
+        self._constants: dict[str, str] = {}
+        self._tables: dict[str, str] = {}
+
+    def use(self, name: str) -> str:
+        """A name of `wire.primitives`."""
+        self._imports.add(name)
+        return name
+
+    def packing(self, kind: str, letters: str) -> str:
+        """The name of a module constant that packs or unpacks; `kind` is one of unpack, pack, iterate, *_all, pack_each."""
+        name = f"{kind}_{letters}"
+        self._constants[name] = _MAKERS[kind].format(letters)
+        self._imports.add(_MAKERS[kind].replace("[", "(").split("(")[0])
+        return name
+
+    def shapes(self, arguments: str) -> str:
+        """The name of a `Shapes` table with these arguments, one for all who ask for the same."""
+        return self._tables.setdefault(arguments, f"_shapes_{len(self._tables)}")
+
+    def add_imports(self, lines: Lines, more: set[str]) -> None:
+        """Add the import statements; `more` are further names of `wire.primitives`."""
+        lines.add("from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritable, wrong_end")
+        names = sorted(self._imports | more)
+        lines.add("from mockraft.wire.primitives import (", *(f"    {name}," for name in names), ")")
+        if self._tables:
+            lines.add("from mockraft.wire.shapes import Shapes")
+
+    def add_constants(self, lines: Lines) -> None:
+        """Add the packers and unpackers."""
+        lines.add(*(f"{name} = {made}" for name, made in sorted(self._constants.items())))
+
+    def add_tables(self, lines: Lines) -> None:
+        """Add the tables, which need the module's classes."""
+        lines.add(*(f"{name} = Shapes({arguments})" for arguments, name in self._tables.items()))
