@@ -79,21 +79,25 @@ def _metadata_version(text: str) -> int:
     try:
         return metadata_version_level(text)
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+        raise typer.BadParameter(str(error), param_hint="--metadata-version") from error
 
 
 def _cluster_id(text: str) -> str:
     if not text or any(character.isspace() for character in text):
-        raise typer.BadParameter("a cluster id is a text without spaces (kafka-storage random-uuid)")
+        about = "a cluster id is a text without spaces (kafka-storage random-uuid)"
+        raise typer.BadParameter(about, param_hint="--cluster-id")
     return text
 
 
 def _cluster_id_of(data_dir: Path | None) -> str | None:
     if data_dir is None:
         return None
-    from mockraft.server.controller.data_dir import cluster_id_of
+    from mockraft.server.controller.data_dir import DataDirError, cluster_id_of
 
-    return cluster_id_of(data_dir)
+    try:
+        return cluster_id_of(data_dir)
+    except DataDirError as error:
+        raise typer.Exit(_fail(DATA_DIR_UNUSABLE, str(error))) from error
 
 
 def serve(

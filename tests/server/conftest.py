@@ -1,5 +1,6 @@
 """A node without sockets, and a controller without a log, for tests of what lies between."""
 
+import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +9,8 @@ import pytest
 from mockraft.server.apis import api_versions
 from mockraft.server.apis.api import Api
 from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.metadata_log import MetadataLog
 from mockraft.server.effects import Close, Effect, Send
 from mockraft.server.node import Node
 from mockraft.wire import messages
@@ -45,7 +48,7 @@ class Rig:
 
     def __init__(self, controller: Any, apis: Iterable[Api]) -> None:
         self.controller = controller
-        self.node = Node(controller, {api.api_key: api for api in apis})
+        self.node = Node(controller, {api.api_key: api for api in sorted(apis, key=lambda api: api.api_key)})
         self.now_ms = START_MS
         self.effects: list[Effect] = []
         self._connections_made = 0
@@ -92,6 +95,23 @@ class Rig:
 @pytest.fixture
 def still_controller() -> StillController:
     return StillController()
+
+
+@pytest.fixture
+def make_controller() -> Callable[..., Controller]:
+    """`make_controller(config)`: a real controller whose log is in memory."""
+
+    def make(config: ControllerConfig | None = None) -> Controller:
+        config = config or ControllerConfig()
+        chance = random.Random(1)
+        return Controller(config, MetadataLog.open(config, START_MS, chance), chance, START_MS)
+
+    return make
+
+
+@pytest.fixture
+def controller(make_controller: Callable[..., Controller]) -> Controller:
+    return make_controller()
 
 
 @pytest.fixture

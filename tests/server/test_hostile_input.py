@@ -17,7 +17,7 @@ from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.wire import messages
 from mockraft.wire.connection import parse_request, write_request
 from mockraft.wire.errors import WireError
-from mockraft.wire.message import field_names
+from mockraft.wire.message import Struct, field_names
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState
 from mockraft.wire.messages.alter_partition_request import PartitionData as AlteredPartition
 from mockraft.wire.messages.alter_partition_request import TopicData as AlteredTopic
@@ -136,7 +136,7 @@ def disturb(message: Any, chance: random.Random) -> None:
     """Set one field somewhere in a message to something odd of its own type."""
     name = chance.choice(field_names(type(message)))
     value = getattr(message, name)
-    if isinstance(value, list) and value and hasattr(value[0], "write") is False and not isinstance(value[0], (int, bytes, str)):
+    if isinstance(value, list) and value and isinstance(value[0], Struct):
         disturb(chance.choice(value), chance)
     elif isinstance(value, bool):
         setattr(message, name, not value)

@@ -1,0 +1,251 @@
+import contextlib
+import json
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from mockraft.wire.connection import FrameReader, read_response_body, write_request
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+DEADLINE_S = 20.0
+READY = re.compile(
+    r"mockraft ready bootstrap=(?P<host>\S+):(?P<port>\d+) cluster_id=(?P<cluster_id>\S+) "
+    r"node_id=(?P<node_id>\d+) admin=off\n"
+)
+ANY_ID = "p66Y0sRpQNGVKjK4oTgauw"
+
+
+class Served(NamedTuple):
+    process: subprocess.Popen[str]
+    host: str
+    port: int
+    cluster_id: str
+    node_id: int
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Signal it; gives the exit code and stderr."""
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=DEADLINE_S)
+        return self.process.returncode, errors
+
+
+def launch(*options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "mockraft", "serve", *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def refusal(*options: str) -> tuple[int, str]:
+    """Exit code and stderr of a start that must fail."""
+    process = launch(*options)
+    out, errors = process.communicate(timeout=DEADLINE_S)
+    assert out == ""
+    return process.returncode, errors
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Served]]:
+    """`serve("--option", …)` starts `mockraft serve` on a free port and waits for its ready line."""
+    with contextlib.ExitStack() as undo:
+
+        def start(*options: str) -> Served:
+            process = undo.enter_context(launch("--port", "0", *options))
+            undo.callback(process.kill)
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            ready = READY.fullmatch(line)
+            assert ready is not None, line or process.communicate()[1]
+            return Served(process, ready["host"], int(ready["port"]), ready["cluster_id"], int(ready["node_id"]))
+
+        yield start
+
+
+def ask_api_versions(host: str, port: int) -> None:
+    with socket.create_connection((host, port), timeout=DEADLINE_S) as client_socket:
+        client_socket.sendall(write_request(ApiVersionsRequest(), 0, 5, "test"))
+        assert client_socket.recv(8)[4:] == b"\0\0\0\5"
+
+
+def test_prints_one_ready_line_and_answers(serve: Callable[..., Served]) -> None:
+    served = serve("--node-id", "7", "--cluster-id", ANY_ID)
+    assert (served.host, served.cluster_id, served.node_id) == ("127.0.0.1", ANY_ID, 7)
+    ask_api_versions(served.host, served.port)
+    code, _ = served.end()
+    assert code == 0
+    assert served.process.stdout is not None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly_with_connections_open(serve: Callable[..., Served], number: int) -> None:
+    served = serve()
+    with socket.create_connection((served.host, served.port)) as open_socket:
+        code, errors = served.end(number)
+        assert (code, "Traceback" in errors) == (0, False)
+        assert open_socket.recv(1) == b""
+
+
+def test_draws_a_new_cluster_id_each_time_unless_seeded(serve: Callable[..., Served]) -> None:
+    assert serve().cluster_id != serve().cluster_id
+    assert serve("--seed", "5").cluster_id == serve("--seed", "5").cluster_id
+
+
+def test_accepts_within_half_a_second_of_a_cold_start() -> None:
+    def seconds() -> float:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        started = time.monotonic()
+        with launch("--port", str(port)) as process:
+            try:
+                while time.monotonic() - started < DEADLINE_S:
+                    with contextlib.suppress(ConnectionRefusedError):
+                        ask_api_versions("127.0.0.1", port)
+                        return time.monotonic() - started
+                    time.sleep(0.002)
+                raise AssertionError("it never accepted")
+            finally:
+                process.kill()
+
+    assert min(seconds() for _ in range(5)) <= 0.5
+
+
+def test_keeps_its_cluster_in_the_data_directory(serve: Callable[..., Served], tmp_path: Path) -> None:
+    first = serve("--data-dir", str(tmp_path / "data"))
+    assert first.end()[0] == 0
+    again = serve("--data-dir", str(tmp_path / "data"))
+    assert again.cluster_id == first.cluster_id
+
+
+def test_refuses_another_clusters_data_directory(serve: Callable[..., Served], tmp_path: Path) -> None:
+    first = serve("--data-dir", str(tmp_path))
+    assert first.end()[0] == 0
+    code, errors = refusal("--port", "0", "--data-dir", str(tmp_path), "--cluster-id", ANY_ID)
+    assert code == 4
+    assert first.cluster_id in errors
+    assert ANY_ID in errors
+    assert "Traceback" not in errors
+
+
+def test_refuses_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("not a directory")
+    code, errors = refusal("--port", "0", "--data-dir", str(path))
+    assert (code, str(path) in errors, "Traceback" in errors) == (4, True, False)
+
+
+def test_refuses_a_data_directory_in_use(serve: Callable[..., Served], tmp_path: Path) -> None:
+    first = serve("--data-dir", str(tmp_path))
+    code, errors = refusal("--port", "0", "--data-dir", str(tmp_path), "--cluster-id", first.cluster_id)
+    assert (code, str(tmp_path) in errors, "Traceback" in errors) == (4, True, False)
+
+
+def test_says_when_the_port_is_taken(serve: Callable[..., Served]) -> None:
+    taken = serve().port
+    code, errors = refusal("--port", str(taken))
+    assert code == 3
+    assert f"cannot listen on 127.0.0.1:{taken}" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--metadata-version", "5.0-IV0"),
+        ("--metadata-version", "6"),
+        ("--log-level", "loud"),
+        ("--cluster-id", "with space"),
+        ("--port", "70000"),
+        ("--no-such-option",),
+    ],
+)
+def test_refuses_bad_options(options: tuple[str, ...]) -> None:
+    code, errors = refusal(*options)
+    assert code == 2
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(("text", "level"), [("4.3-IV0", 30), ("30", 30), ("3.3-IV3", 7), ("4.1", 27)])
+def test_takes_a_metadata_version_by_name_release_or_level(serve: Callable[..., Served], text: str, level: int) -> None:
+    served = serve("--metadata-version", text)
+    with socket.create_connection((served.host, served.port), timeout=DEADLINE_S) as client_socket:
+        request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+        client_socket.sendall(write_request(request, 4, 1, "test"))
+        reader = FrameReader()
+        while not (frames := reader.receive_data(client_socket.recv(65536))):
+            pass
+    response = read_response_body(frames[0], 4, 18, 4)
+    assert {f.name: f.max_version_level for f in response.finalized_features}["metadata.version"] == level
+
+
+def test_tells_brokers_the_advertised_endpoint(serve: Callable[..., Served]) -> None:
+    served = serve("--advertised-host", "controller.example", "--advertised-port", "19093", "--host", "127.0.0.1")
+    assert (served.host, served.port) == ("controller.example", 19093)
+
+
+def test_logs_json_lines_with_the_reason_of_a_refusal(serve: Callable[..., Served]) -> None:
+    served = serve("--log-json")
+    with socket.create_connection((served.host, served.port), timeout=DEADLINE_S) as client_socket:
+        client_socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert client_socket.recv(100) == b""
+    code, errors = served.end()
+    assert code == 0
+    lines = [json.loads(line) for line in errors.splitlines()]
+    (warning,) = [line for line in lines if line["level"] == "warning"]
+    assert "a frame of 1195725856 bytes; the limit is 104857600" in warning["message"]
+    assert warning["logger"] == "mockraft.serve"
+
+
+def test_runs_simulated_brokers(serve: Callable[..., Served]) -> None:
+    served = serve("--brokers", "2")
+    code, errors = served.end()
+    assert (code, "Traceback" in errors) == (0, False)
+
+
+def test_help_teaches() -> None:
+    command = [sys.executable, "-m", "mockraft", "serve", "--help"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for word in ("mockraft ready bootstrap=", "--data-dir", "--metadata-version", "Exit codes", "kafka-storage format"):
+        assert word in text
+
+
+def test_ten_thousand_idle_connections_harm_nobody(serve: Callable[..., Served]) -> None:
+    count = 10_000
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    served = serve()
+    idle = []
+    try:
+        for _ in range(count):
+            idle.append(socket.create_connection((served.host, served.port), timeout=DEADLINE_S))
+        for half_open in idle[::2]:
+            half_open.sendall(b"\0\0")
+        started = time.monotonic()
+        ask_api_versions(served.host, served.port)
+        assert time.monotonic() - started < 1
+        with open(f"/proc/{served.process.pid}/statm") as statm:
+            resident_bytes = int(statm.read().split()[1]) * resource.getpagesize()
+        assert resident_bytes < 300 << 20
+    finally:
+        for idle_socket in idle:
+            idle_socket.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    ask_api_versions(served.host, served.port)
+    assert served.end()[0] == 0
+
+
+def test_describe_cluster_tells_the_advertised_endpoint(serve: Callable[..., Served]) -> None:
+    served = serve()
+    with socket.create_connection((served.host, served.port), timeout=DEADLINE_S) as client_socket:
+        client_socket.sendall(write_request(DescribeClusterRequest(endpoint_type=2), 2, 1, "test"))
+        reader = FrameReader()
+        while not (frames := reader.receive_data(client_socket.recv(65536))):
+            pass
+    response = read_response_body(frames[0], 5, 60, 2)
+    assert [(b.broker_id, b.host, b.port) for b in response.brokers] == [(3000, "127.0.0.1", served.port)]
