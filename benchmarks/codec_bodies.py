@@ -173,7 +173,9 @@ def _metadata(chance: random.Random) -> MetadataResponse:
 
     return MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=node, host=f"broker-{node}.kafka.example.com", port=9092, rack=f"rack-{node % 3}")
+            MetadataResponseBroker(
+                node_id=node, host=f"broker-{node}.kafka.example.com", port=9092, rack=f"rack-{node % 3}"
+            )
             for node in range(9)
         ],
         cluster_id="4L6g3nShT-eMCtK--X86sw",
@@ -226,7 +228,8 @@ def _alteration(chance: random.Random) -> AlterPartitionRequest:
         broker_id=1,
         broker_epoch=1042,
         topics=[
-            TopicData(topic_id=chance.randbytes(16), partitions=[partition(index) for index in range(5)]) for _ in range(4)
+            TopicData(topic_id=chance.randbytes(16), partitions=[partition(index) for index in range(5)])
+            for _ in range(4)
         ],
     )
 

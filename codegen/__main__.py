@@ -36,21 +36,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         files = generate_release(options.schemas / options.release)
     except SpecError as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        print(f"error: {error}", file=sys.stderr)
         return 2
     if options.check:
         return _check(files, options.target)
     changes = write(files, options.target)
-    print(f"{len(files)} files, {len(changes)} written or deleted")  # noqa: T201
+    print(f"{len(files)} files, {len(changes)} written or deleted")
     return 0
 
 
 def _check(files: dict[str, str], target: Path) -> int:
     differences = stale(files, target)
     for difference in differences:
-        print(difference)  # noqa: T201
+        print(difference)
     if differences:
-        print("run `python -m mockraft.codegen` and commit what it writes", file=sys.stderr)  # noqa: T201
+        print("run `python -m mockraft.codegen` and commit what it writes", file=sys.stderr)
     return 1 if differences else 0
 
 

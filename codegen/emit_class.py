@@ -81,7 +81,7 @@ def _constructor(lines: Lines, struct: StructSpec) -> None:
         lines.add("unknown_tagged_fields: Sequence[tuple[int, bytes]] = (),")
     with lines.block(") -> None:"):
         for field in struct.fields:
-            lines.add(f"self.{field.snake} = {_initial(field)}")
+            lines.add(f"self.{field.snake}: {annotation(field)} = {_initial(field)}")
         lines.add("self.unknown_tagged_fields = unknown_tagged_fields")
 
 

@@ -126,7 +126,7 @@ class ReaderEmitter:
         self._null_branch("else:", target, name, nullable)
 
     def _compact_block(self, target: str, decode: str, name: str, nullable: bool) -> None:
-        """A compact string or bytes. The length is one more than the bytes, so from its own place it leads to the end."""
+        """A compact string or bytes: its length is one too many, so from its own place it leads to the end."""
         self._fixed("B", "n")
         self._flush(stay=1)
         with self._lines.block("if 0 < n < 128:"):
@@ -175,9 +175,7 @@ class ReaderEmitter:
         letter = FIXED[field.element]
         unpack = self._needs.packing("unpack_all", letter)
         with self._lines.block("if 1 < n < 128:"):
-            self._lines.add(
-                f"{target} = [*{unpack}[n - 1](d, o)]", f"o += {SIZES[letter]} * n - {SIZES[letter]}"
-            )
+            self._lines.add(f"{target} = [*{unpack}[n - 1](d, o)]", f"o += {SIZES[letter]} * n - {SIZES[letter]}")
         with self._lines.block("elif n == 1:"):
             self._lines.add(f"{target} = []")
         with self._lines.block("else:"):

@@ -147,8 +147,10 @@ class WriterEmitter:
         else:
             self._lines.add(f"n = len({block}){more}")
         if compact:
-            slow = f'{self._needs.use("write_string_length")}(n, "{name}")' if encode else f"{self._needs.use('write_uvarint')}(n)"
-            self._length(slow)
+            if encode:
+                self._length(f'{self._needs.use("write_string_length")}(n, "{name}")')
+            else:
+                self._length(f"{self._needs.use('write_uvarint')}(n)")
         else:
             self._run.append(("h" if encode else "i", "n"))
             self._flush()

@@ -28,7 +28,7 @@ class Needs:
         return name
 
     def packing(self, kind: str, letters: str) -> str:
-        """The name of a module constant that packs or unpacks; `kind` is one of unpack, pack, iterate, *_all, pack_each."""
+        """The name of a module constant that packs or unpacks; `kind` is a key of `_MAKERS`."""
         name = f"{kind}_{letters}"
         self._constants[name] = _MAKERS[kind].format(letters)
         self._imports.add(_MAKERS[kind].replace("[", "(").split("(")[0])

@@ -43,7 +43,7 @@ _MESSAGE_KEYS = {"type", "name", "validVersions", "flexibleVersions", "fields", 
 
 
 def parse(text: str, source: str) -> MessageSpec:
-    """Read one schema file; `source` is its name in errors and in the generated file. SpecError names file and field."""
+    """Read one schema file; `source` is its name in the generated file and in SpecErrors, which name the field too."""
     tree = _tree(text, source)
     return _FileParser(source, hashlib.sha256(text.encode()).hexdigest()).message(tree)
 

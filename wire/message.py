@@ -7,7 +7,7 @@ from mockraft.wire.errors import WireError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Self, TypeVar
+    from typing import ClassVar, TypeVar
 
     S = TypeVar("S", bound="Struct")
 
@@ -70,7 +70,7 @@ class Message(Struct):
 
 def field_names(cls: type[Struct]) -> tuple[str, ...]:
     """The Python names of a class's fields in the schema's order."""
-    return _public(cls).__slots__  # type: ignore[return-value]
+    return _public(cls).__slots__
 
 
 def _public(cls: type[Struct]) -> type[Struct]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Unpack = Callable[[bytes, int], tuple[Any, ...]]
     Pack = Callable[..., bytes]
 
-UNSET = ()
+UNSET: Any = ()
 """The default of constructor parameters whose field starts as a fresh list or struct."""
 
 ZERO_UUID = bytes(16)
@@ -49,7 +49,7 @@ _structs: dict[str, Struct] = {}
 
 
 def packed(letters: str) -> Struct:
-    """The big-endian Struct of format letters; `U` stands for a uuid's 16 bytes and `o` for a bool. One instance per format."""
+    """The big-endian Struct of format letters, one per format; `U` stands for a uuid's bytes and `o` for a bool."""
     found = _structs.get(letters)
     if found is None:
         found = _structs[letters] = Struct(">" + letters.replace("U", "16s").replace("o", "?"))

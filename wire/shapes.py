@@ -1,9 +1,9 @@
 """Readers of structs with arrays, made at run time for the array lengths that turn up.
 
-A topic's partitions have replica lists of nearly always the same lengths. For such a shape the bytes of a struct are one
-fixed format, and a loop written for exactly that shape reads it a quarter faster than any general one. The loop's source
-is made of the schema's field names and of small integers, never of anything else that a peer can send, and the number
-of shapes is bounded.
+A topic's partitions have replica lists of nearly always the same lengths. For such a shape the bytes of a struct are
+one fixed format, and a loop written for exactly that shape reads it a quarter faster than any general one. The loop's
+source is made of the schema's field names and of small integers, never of anything else that a peer can send, and the
+number of shapes is bounded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SHAPE_VALUES_MAX = 48
 """Most array elements in a shape that gets a reader."""
 
 RUN_MIN = 8
-"""Fewest structs still to be read for which a new shape gets a reader: making one costs what reading a thousand does."""
+"""Fewest structs still to be read for which a new shape gets a reader: making one costs what reading many does."""
 
 RUN_MAX = 64
 """Most structs read by one call: it copies their bytes, in vain when the first one has another shape."""
@@ -39,7 +39,12 @@ class Shapes(dict):  # type: ignore[type-arg]
     that has other lengths or tagged fields, and gives the offset behind what it read.
     """
 
-    def __init__(self, decoded: type[Struct], fields: tuple[tuple[str, str], ...], constants: tuple[tuple[str, object], ...]):
+    def __init__(
+        self,
+        decoded: type[Struct],
+        fields: tuple[tuple[str, str], ...],
+        constants: tuple[tuple[str, object], ...],
+    ) -> None:
         """`fields` are names with a format letter each, `[]` before the letter of an array; `constants` the rest."""
         self._decoded = decoded
         self._fields = fields
@@ -60,7 +65,10 @@ class Shapes(dict):  # type: ignore[type-arg]
         return made(d, o, count, values)
 
     def _reader(self, lengths: tuple[int, ...]) -> ReadAlike:
-        letters, names, tests, stores = "", [], [], []
+        letters = ""
+        names: list[str] = []
+        tests: list[str] = []
+        stores: list[str] = []
         remaining = iter(lengths)
         for name, letter in self._fields:
             place = len(names)
