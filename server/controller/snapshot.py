@@ -69,14 +69,16 @@ class Snapshot:
 
     def batches(self) -> Iterator[Batch]:
         """All batches. WireError when one is damaged or the snapshot lacks its header or footer."""
-        first, batch = True, None
-        for batch in record_batch.read_batches(self.read(0, self.size)):
-            if first and _first_control_type(batch) != record_batch.SNAPSHOT_HEADER:
-                raise WireError(f"snapshot {self.id.file_name}: does not begin with a SnapshotHeader")
-            first = False
-            yield batch
-        if batch is None or _first_control_type(batch) != record_batch.SNAPSHOT_FOOTER:
-            raise WireError(f"snapshot {self.id.file_name}: does not end with a SnapshotFooter")
+        batch = None
+        try:
+            for batch in record_batch.read_batches(self.read(0, self.size)):
+                if batch.base_offset == 0 and _first_control_type(batch) != record_batch.SNAPSHOT_HEADER:
+                    raise WireError("does not begin with a SnapshotHeader")
+                yield batch
+            if batch is None or _first_control_type(batch) != record_batch.SNAPSHOT_FOOTER:
+                raise WireError("does not end with a SnapshotFooter")
+        except WireError as error:
+            raise WireError(f"snapshot {self.id.file_name}: {error}") from error
 
     def records(self) -> Iterator[RecordAt]:
         """The metadata records, in order. WireError as `batches`."""
