@@ -1,0 +1,129 @@
+"""AssignReplicasToDirs: which assignments are noted, and what an offline directory leads to."""
+
+from typing import Any
+
+import pytest
+from mockraft.server.controller.image import directory_ids
+from mockraft.wire import error_codes
+from mockraft.wire.messages.assign_replicas_to_dirs_request import (
+    AssignReplicasToDirsRequest,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
+
+A, B, NOWHERE = (bytes([8] * 15 + [n]) for n in (1, 2, 3))
+
+
+@pytest.fixture
+def placed(cluster: Any) -> Any:
+    """Brokers 1 (directories A and B) and 2; topic t: partitions 0 on 1 and 2, 1 on 2 only."""
+    cluster.start(1, log_dirs=[A, B])
+    cluster.start(2)
+    cluster.topic_id = cluster.create_topic("t", [1, 2], [2])
+    return cluster
+
+
+def assign(cluster: Any, *assignments: tuple[bytes, int], broker_id: int = 1, topic_id: bytes | None = None) -> Any:
+    """Ask for each (directory, partition of t) in a DirectoryData of its own."""
+    request = AssignReplicasToDirsRequest(
+        broker_id=broker_id,
+        broker_epoch=cluster.broker(broker_id).broker_epoch,
+        directories=[
+            DirectoryData(
+                id=directory,
+                topics=[
+                    TopicData(
+                        topic_id=topic_id or cluster.topic_id, partitions=[PartitionData(partition_index=partition)]
+                    )
+                ],
+            )
+            for directory, partition in assignments
+        ],
+    )
+    return cluster.ask(request)
+
+
+def codes(response: Any) -> list[int]:
+    assert response.error_code == 0
+    return [p.error_code for d in response.directories for t in d.topics for p in t.partitions]
+
+
+def test_below_its_level_it_is_unsupported(new_cluster: Any) -> None:
+    response = new_cluster(metadata_version=16).ask(AssignReplicasToDirsRequest())
+    assert (response.error_code, response.directories) == (error_codes.UNSUPPORTED_VERSION, [])
+
+
+@pytest.mark.parametrize(("broker_id", "epoch_error"), [(1, 1), (9, 0)])
+def test_an_unknown_broker_or_epoch_is_stale(placed: Any, broker_id: int, epoch_error: int) -> None:
+    epoch = placed.broker(1).broker_epoch + epoch_error
+    response = placed.ask(AssignReplicasToDirsRequest(broker_id=broker_id, broker_epoch=epoch))
+    assert response.error_code == error_codes.STALE_BROKER_EPOCH
+
+
+def test_an_assignment_is_noted_for_this_brokers_replica_only(placed: Any) -> None:
+    before = placed.partition(placed.topic_id)
+    assert before.directories == (directory_ids.UNASSIGNED, placed.broker(2).log_dirs[0])
+    assert codes(assign(placed, (A, 0))) == [0]
+    [(record, version)] = placed.written()
+    assert (version, record.leader, record.isr) == (2, -2, None)
+    partition = placed.partition(placed.topic_id)
+    assert partition.directories == (A, before.directories[1])
+    assert (partition.leader_epoch, partition.partition_epoch) == (0, 1)
+
+
+def test_saying_it_again_writes_nothing(placed: Any) -> None:
+    assign(placed, (A, 0))
+    assert codes(assign(placed, (A, 0))) == [0]
+    assert placed.written() == []
+
+
+def test_what_cannot_be_assigned_is_told_per_partition(placed: Any) -> None:
+    assert codes(assign(placed, (A, 0), topic_id=bytes([1] * 16))) == [error_codes.UNKNOWN_TOPIC_ID]
+    assert codes(assign(placed, (A, 7))) == [error_codes.UNKNOWN_TOPIC_OR_PARTITION]
+    assert codes(assign(placed, (A, 1))) == [error_codes.NOT_LEADER_OR_FOLLOWER]
+    assert placed.written() == []
+
+
+def test_the_answer_mirrors_the_request(placed: Any) -> None:
+    response = assign(placed, (B, 7), (A, 0), (A, 1))
+    assert [directory.id for directory in response.directories] == [B, A, A]
+    assert [directory.topics[0].topic_id for directory in response.directories] == [placed.topic_id] * 3
+    assert codes(response) == [3, 0, 6]
+
+
+@pytest.mark.parametrize("directory", [NOWHERE, directory_ids.LOST])
+def test_a_replica_in_an_offline_directory_leaves_isr_and_leadership(placed: Any, directory: bytes) -> None:
+    assert codes(assign(placed, (directory, 0))) == [0]
+    assert [record.directories is None for record, _ in placed.written()] == [False, True]
+    partition = placed.partition(placed.topic_id)
+    assert partition.directories[0] == directory
+    assert (partition.leader, partition.isr, partition.leader_epoch) == (2, (2,), 1)
+
+
+@pytest.mark.parametrize("directory", [directory_ids.UNASSIGNED, directory_ids.MIGRATING])
+def test_the_ids_for_not_yet_known_are_plain_values(placed: Any, directory: bytes) -> None:
+    assign(placed, (A, 0))
+    assert codes(assign(placed, (directory, 0))) == [0]
+    assert placed.partition(placed.topic_id).directories[0] == directory
+    assert placed.partition(placed.topic_id).leader == 1
+
+
+def test_all_assignments_are_written_before_the_leaders_that_follow(placed: Any) -> None:
+    placed.topic_id = placed.create_topic("u", [1, 2], [1, 2])
+    codes(assign(placed, (NOWHERE, 0), (A, 1)))
+    assert [(record.partition_id, record.leader) for record, _ in placed.written()] == [(0, -2), (1, -2), (0, 2)]
+
+
+def test_a_fenced_broker_may_assign(placed: Any) -> None:
+    placed.fence(1)
+    assert codes(assign(placed, (B, 0))) == [0]
+
+
+def test_assigning_never_elects_uncleanly(placed: Any) -> None:
+    placed.fence(1)
+    placed.topic_id = placed.create_topic("w", [1, 2], isr=[1], leader=-1)
+    placed.set_config("w", "unclean.leader.election.enable", "true")
+    assert codes(assign(placed, (B, 0))) == [0]
+    assert placed.partition(placed.topic_id).directories[0] == B
+    assert placed.partition(placed.topic_id).leader == -1

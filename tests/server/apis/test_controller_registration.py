@@ -1,0 +1,56 @@
+from typing import Any
+
+import pytest
+from mockraft.wire import error_codes
+from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
+
+
+def request(**fields: Any) -> ControllerRegistrationRequest:
+    return ControllerRegistrationRequest(
+        **{
+            "controller_id": 3001,
+            "incarnation_id": bytes(15) + b"\xff",
+            "zk_migration_ready": True,
+            "listeners": [Listener(name="CONTROLLER", host="c", port=9093, security_protocol=0)],
+            "features": [Feature(name="kraft.version", min_supported_version=0, max_supported_version=1)],
+            **fields,
+        }
+    )
+
+
+def test_below_its_level_it_is_unsupported(new_cluster: Any) -> None:
+    cluster = new_cluster(metadata_version=14)
+    response = cluster.ask(request())
+    assert response.error_code == error_codes.UNSUPPORTED_VERSION
+    assert response.error_message == "The current MetadataVersion is too old to support controller registrations."
+    assert cluster.controller.image.cluster.controllers == {}
+
+
+def test_one_record_keeps_endpoints_and_features_and_never_a_migration(cluster: Any) -> None:
+    response = cluster.ask(request())
+    assert (response.error_code, response.error_message) == (0, None)
+    [(record, version)] = cluster.written()
+    assert (version, record.controller_id, record.zk_migration_ready) == (0, 3001, False)
+    registration = cluster.controller.image.cluster.controllers[3001]
+    assert registration.endpoints[0].port == 9093
+    assert registration.features["kraft.version"].max_version == 1
+
+
+def test_nothing_else_is_checked(cluster: Any) -> None:
+    assert cluster.ask(request(controller_id=-1, listeners=[], features=[])).error_code == 0
+
+
+@pytest.mark.parametrize("listener", [{"host": ""}, {"port": 0}, {"security_protocol": 7}])
+def test_a_listener_that_breaks_a_real_controller_is_refused(cluster: Any, listener: dict[str, Any]) -> None:
+    values = {"name": "C", "host": "h", "port": 9093, "security_protocol": 0, **listener}
+    assert cluster.ask(request(listeners=[Listener(**values)])).error_code == error_codes.UNKNOWN_SERVER_ERROR
+
+
+def test_a_controller_registers_itself_at_its_start(cluster: Any) -> None:
+    registration = cluster.controller.image.cluster.controllers[cluster.config.node_id]
+    assert (registration.endpoints[0].name, registration.endpoints[0].port) == ("CONTROLLER", cluster.config.voter_port)
+    assert registration.features["metadata.version"].max_version == 30
+
+
+def test_a_controller_does_not_register_itself_below_its_level(new_cluster: Any) -> None:
+    assert new_cluster(metadata_version=14).controller.image.cluster.controllers == {}

@@ -1,0 +1,151 @@
+import pytest
+from mockraft.server.controller import config_keys, config_values
+from mockraft.server.controller.config_keys import BROKER, GROUP, TOPIC
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+
+
+def parse(key, text, resource_type=TOPIC):
+    return config_values.parse(config_keys.keys(resource_type)[key], text)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("segment.bytes", " +2097152\t", 2_097_152),
+        ("retention.ms", "-1", -1),
+        ("flush.ms", "9223372036854775807", 2**63 - 1),
+        ("preallocate", " TrUe ", True),
+        ("preallocate", "false", False),
+        ("min.cleanable.dirty.ratio", "1e-3", 0.001),
+        ("min.cleanable.dirty.ratio", ".5d", 0.5),
+        ("min.cleanable.dirty.ratio", "1", 1.0),
+        ("cleanup.policy", "compact , delete,compact", ["compact", "delete"]),
+        ("cleanup.policy", " ", []),
+        ("compression.type", " zstd ", "zstd"),
+        ("compression.gzip.level", "-1", -1),
+        ("compression.zstd.level", "-131072", -131_072),
+        ("leader.replication.throttled.replicas", "0:1, 12:34", ["0:1", "12:34"]),
+        ("leader.replication.throttled.replicas", "*", ["*"]),
+        ("leader.replication.throttled.replicas", "", []),
+        ("internal.segment.bytes", None, None),
+    ],
+)
+def test_reads_what_kafka_reads(key, text, value):
+    assert parse(key, text) == value
+
+
+def test_a_ratio_that_is_not_a_number_is_a_number():
+    ratio = parse("min.cleanable.dirty.ratio", "NaN")
+    assert ratio != ratio
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "message"),
+    [
+        (
+            "segment.bytes",
+            "2147483648",
+            "Invalid value 2147483648 for configuration segment.bytes: Not a number of type INT",
+        ),
+        ("segment.bytes", "1_0", "Invalid value 1_0 for configuration segment.bytes: Not a number of type INT"),
+        ("segment.bytes", " x", "Invalid value  x for configuration segment.bytes: Not a number of type INT"),
+        ("retention.ms", "1.0", "Invalid value 1.0 for configuration retention.ms: Not a number of type LONG"),
+        ("segment.ms", "0", "Invalid value 0 for configuration segment.ms: Value must be at least 1"),
+        (
+            "compression.lz4.level",
+            "18",
+            "Invalid value 18 for configuration compression.lz4.level: Value must be no more than 17",
+        ),
+        (
+            "compression.gzip.level",
+            "10",
+            "Invalid value 10 for configuration compression.gzip.level: Value must be between 1 and 9 or equal to -1",
+        ),
+        (
+            "min.cleanable.dirty.ratio",
+            "2",
+            "Invalid value 2.0 for configuration min.cleanable.dirty.ratio: Value must be no more than 1",
+        ),
+        (
+            "min.cleanable.dirty.ratio",
+            "a half",
+            "Invalid value a half for configuration min.cleanable.dirty.ratio: Not a number of type DOUBLE",
+        ),
+        (
+            "preallocate",
+            "yes",
+            "Invalid value yes for configuration preallocate: Expected value to be either true or false",
+        ),
+        (
+            "message.timestamp.type",
+            "createtime",
+            "Invalid value createtime for configuration message.timestamp.type: "
+            "String must be one of: CreateTime, LogAppendTime",
+        ),
+        (
+            "cleanup.policy",
+            "delete,shred",
+            "Invalid value shred for configuration cleanup.policy: String must be one of: compact, delete",
+        ),
+        ("cleanup.policy", "delete,,compact", "Configuration 'cleanup.policy' values must not be empty."),
+        (
+            "follower.replication.throttled.replicas",
+            "0:1,*",
+            "Invalid value [0:1, *] for configuration follower.replication.throttled.replicas: "
+            "follower.replication.throttled.replicas must be the literal '*' or a list of replicas in the following "
+            "format: [partitionId]:[brokerId],[partitionId]:[brokerId],...",
+        ),
+    ],
+)
+def test_refuses_in_kafkas_words(key, text, message):
+    with pytest.raises(ApiError) as refused:
+        parse(key, text)
+    assert (refused.value.error_code, refused.value.message) == (error_codes.INVALID_CONFIG, message)
+
+
+@pytest.mark.parametrize(
+    "text", ["latest", "earliest", "by_duration:PT0S", "by_duration:P1DT2H", "by_duration:pt1.5s", "by_duration:-PT-3S"]
+)
+def test_share_groups_start_at_an_end_or_some_time_ago(text):
+    assert parse("share.auto.offset.reset", text, GROUP) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "none",
+        "Latest",
+        "by_duration",
+        "by_duration:",
+        "by_duration:1h",
+        "by_duration:P",
+        "by_duration:PT",
+        "by_duration:P1H",
+        "by_duration:PT-3S",
+        "by_duration:-PT3S",
+        "by_duration:PT1H2D",
+    ],
+)
+def test_share_groups_do_not_start_anywhere_else(text):
+    with pytest.raises(ApiError, match=r"The value must be either 'earliest', 'latest' or of the format"):
+        parse("share.auto.offset.reset", text, GROUP)
+
+
+def test_reports_the_first_bad_key_in_the_order_of_definition():
+    with pytest.raises(ApiError, match=r"segment\.bytes"):
+        config_values.parse_all(config_keys.keys(TOPIC), {"retention.ms": "x", "segment.bytes": "x"})
+
+
+def test_keys_know_their_defaults_and_are_not_sensitive_but_passwords():
+    assert config_keys.keys(TOPIC)["retention.ms"].default == "604800000"
+    assert not config_keys.keys(BROKER)["num.partitions"].is_sensitive
+    assert config_keys.keys(BROKER)["ssl.key.password"].is_sensitive
+    assert config_keys.keys(config_keys.BROKER_LOGGER) == {}
+
+
+def test_records_with_unknown_keys_count_for_brokers_only():
+    assert config_keys.is_supported(TOPIC, "retention.ms")
+    assert not config_keys.is_supported(TOPIC, "log.retention.ms")
+    assert config_keys.is_supported(BROKER, "anything.goes")
+    assert not config_keys.is_supported(GROUP, "retention.ms")

@@ -1,0 +1,144 @@
+"""Commit and replay: what is written is what is known, and the other way round."""
+
+from typing import Any
+
+import pytest
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.image import Image
+from mockraft.server.controller.result import ApiError, ControllerResult
+from mockraft.wire import error_codes
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord
+from mockraft.wire.records.no_op_record import NoOpRecord
+from mockraft.wire.records.topic_record import TopicRecord
+
+
+def topics(count: int) -> list[RecordAt]:
+    return [RecordAt(TopicRecord(name=f"t{n}", topic_id=(1 << 64 | n).to_bytes(16, "big")), 0) for n in range(count)]
+
+
+def replayed(cluster: Any) -> Controller:
+    return Controller(cluster.config, cluster.log, cluster.chance, cluster.now_ms)
+
+
+def test_a_result_without_records_is_just_its_response(cluster: Any) -> None:
+    end_offset = cluster.log.end_offset
+    assert cluster.controller.commit(ControllerResult([], "answer"), cluster.now_ms) == "answer"
+    assert cluster.log.end_offset == end_offset
+
+
+def test_records_are_in_the_log_and_the_image_when_the_response_is_given(cluster: Any) -> None:
+    end_offset = cluster.log.end_offset
+    assert cluster.controller.commit(ControllerResult(topics(3), 7, "three topics"), cluster.now_ms) == 7
+    assert cluster.log.end_offset == end_offset + 3
+    assert set(cluster.controller.image.topics.by_name) == {"t0", "t1", "t2"}
+
+
+def test_ten_thousand_records_are_one_operation_and_one_more_is_too_many(cluster: Any) -> None:
+    no_ops = [RecordAt(NoOpRecord(), 0)] * 10_000
+    cluster.controller.commit(ControllerResult(no_ops, None), cluster.now_ms)
+    end_offset = cluster.log.end_offset
+    with pytest.raises(ApiError, match="Unable to perform excessively large batch operation") as refusal:
+        cluster.controller.commit(ControllerResult([*no_ops, *topics(1)], None), cluster.now_ms)
+    assert refusal.value.error_code == error_codes.POLICY_VIOLATION
+    assert cluster.log.end_offset == end_offset
+
+
+def test_what_need_not_be_atomic_is_split_in_order(cluster: Any) -> None:
+    many = topics(10_001)
+    cluster.controller.commit(ControllerResult(many, None, atomic=False), cluster.now_ms)
+    assert [record.record.name for record in cluster.written()] == [f"t{n}" for n in range(10_001)]
+
+
+def test_nothing_is_known_that_could_not_be_written(cluster: Any) -> None:
+    def broken(records: Any, now_ms: int) -> int:
+        raise ApiError(error_codes.KAFKA_STORAGE_ERROR, "disk full")
+
+    cluster.log.append = broken
+    with pytest.raises(ApiError, match="disk full"):
+        cluster.controller.commit(ControllerResult(topics(1), None), cluster.now_ms)
+    assert cluster.controller.image.topics.by_name == {}
+
+
+def test_a_tick_survives_a_log_that_cannot_be_written(cluster: Any) -> None:
+    def broken(records: Any, now_ms: int) -> int:
+        raise ApiError(error_codes.KAFKA_STORAGE_ERROR, "disk full")
+
+    cluster.log.append = broken
+    cluster.controller.tick(cluster.now_ms + 500)
+    assert cluster.controller.next_tick_ms(cluster.now_ms) == cluster.now_ms + 1000
+
+
+def test_a_restarted_controller_knows_what_the_log_says(cluster: Any) -> None:
+    cluster.start(1, 2)
+    cluster.create_topic("t", [1, 2])
+    cluster.fence(1)
+    restarted = replayed(cluster)
+    assert restarted.image.topics == cluster.controller.image.topics
+    assert restarted.image.cluster.brokers == cluster.controller.image.cluster.brokers
+    assert restarted.image.configs == cluster.controller.image.configs
+
+
+def test_a_restarted_controller_accepts_the_heartbeats_of_registered_brokers(cluster: Any) -> None:
+    cluster.start(1)
+    cluster.controller = replayed(cluster)
+    assert cluster.heartbeat(1).is_fenced is False
+    cluster.advance(11_000)
+    assert cluster.broker(1).fenced is True
+
+
+def test_a_transaction_of_a_dead_controller_is_aborted(cluster: Any) -> None:
+    cluster.write(RecordAt(BeginTransactionRecord(name="x"), 0), *topics(1))
+    restarted = replayed(cluster)
+    assert restarted.image.open_transaction is None
+    assert restarted.image.topics.by_name == {}
+    restarted.commit(ControllerResult(topics(1), None), cluster.now_ms)
+    assert set(restarted.image.topics.by_name) == {"t0"}
+
+
+def test_the_image_told_in_records_is_the_image(cluster: Any) -> None:
+    cluster.start(1, 2)
+    cluster.create_topic("t", [1, 2])
+    cluster.set_config("t", "min.insync.replicas", "2")
+    cluster.fence(1)
+    told = Image()
+    for offset, (record, _) in enumerate(cluster.controller.image.to_records(30)):
+        told.apply(record, offset)
+    assert told == cluster.controller.image
+
+
+def test_a_snapshot_is_written_when_the_log_has_grown_enough(new_cluster: Any) -> None:
+    cluster = new_cluster(metadata_log_max_record_bytes_between_snapshots=2000)
+    cluster.controller.commit(ControllerResult(topics(100), None), cluster.now_ms)
+    cluster.advance(500)
+    assert cluster.log.snapshots
+    assert replayed(cluster).image.topics == cluster.controller.image.topics
+
+
+def test_the_same_calls_give_the_same_bytes(new_cluster: Any) -> None:
+    def bytes_of_a_life() -> bytes:
+        cluster = new_cluster(seed=5)
+        cluster.start(1, 2, 3)
+        cluster.create_topic("t", [1, 2, 3])
+        cluster.heartbeat(1, want_shut_down=True)
+        for _ in range(8):
+            cluster.advance(2000)
+            cluster.heartbeat(2)
+        return bytes(cluster.log.read(0, 1 << 30))
+
+    assert bytes_of_a_life() == bytes_of_a_life()
+
+
+@pytest.mark.parametrize(("broker_id", "epoch_error"), [(1, -1), (2, 0)])
+def test_an_epoch_that_is_not_registered_is_stale(cluster: Any, broker_id: int, epoch_error: int) -> None:
+    epoch = cluster.register(1)
+    cluster.controller.check_broker_epoch(1, epoch)
+    with pytest.raises(ApiError) as refusal:
+        cluster.controller.check_broker_epoch(broker_id, epoch + epoch_error)
+    assert refusal.value.error_code == error_codes.STALE_BROKER_EPOCH
+
+
+def test_only_a_registered_unfenced_broker_is_active(cluster: Any) -> None:
+    cluster.register(1)
+    cluster.start(2)
+    assert [cluster.controller.is_active(broker_id) for broker_id in (1, 2, 3)] == [False, True, False]

@@ -1,0 +1,70 @@
+import pytest
+from mockraft.server.controller import java_values
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.5, "0.5"),
+        (2.0, "2.0"),
+        (-0.1, "-0.1"),
+        (0.001, "0.001"),
+        (0.0001, "1.0E-4"),
+        (-1.25e-5, "-1.25E-5"),
+        (9_999_999.0, "9999999.0"),
+        (1e7, "1.0E7"),
+        (12_345_678.25, "1.234567825E7"),
+        (1e300, "1.0E300"),
+        (float("nan"), "NaN"),
+        (float("inf"), "Infinity"),
+        (float("-inf"), "-Infinity"),
+        (0.0, "0.0"),
+    ],
+)
+def test_shows_a_double_as_java_does(number, text):
+    assert java_values.double_text(number) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [("", [""]), (",", []), ("a", ["a"]), ("a,,b,,", ["a", "", "b"]), (",a", ["", "a"]), (" a , b ", [" a ", " b "])],
+)
+def test_splits_at_commas_and_drops_empty_parts_at_the_end(text, parts):
+    assert java_values.split(text) == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"), [("a , b", ["a", "b"]), ("a,,b,", ["a", "", "b", ""]), ("\ta\n", ["a"]), ("", [""])]
+)
+def test_splits_a_trimmed_list_and_keeps_empty_parts(text, parts):
+    assert java_values.split_trimmed(text) == parts
+
+
+def test_trims_control_characters_but_no_unicode_blanks():
+    assert java_values.trim("\x00\x1f a\u00a0\t") == "a\u00a0"
+
+
+def test_counts_a_character_beyond_the_basic_plane_twice():
+    assert java_values.utf16_length("a\u20ac\U0001f600") == 4
+
+
+def test_iterates_as_a_hash_map_does():
+    # As Kafka's controller wrote the ConfigRecords of a request with these keys.
+    assert [key for key, _ in java_values.in_hash_map_order({"retention.ms": 1, "segment.ms": 2, "flush.ms": 3})] == [
+        "flush.ms",
+        "retention.ms",
+        "segment.ms",
+    ]
+
+
+def test_keys_in_one_bucket_stay_in_the_order_they_were_put():
+    # "Aa" and "BB" have the same String.hashCode.
+    assert [key for key, _ in java_values.in_hash_map_order({"BB": 1, "Aa": 2})] == ["BB", "Aa"]
+    assert [key for key, _ in java_values.in_hash_map_order({"Aa": 2, "BB": 1})] == ["Aa", "BB"]
+
+
+def test_the_table_doubles_with_the_thirteenth_key():
+    twelve = dict.fromkeys("pabcdefghijk")
+    assert next(key for key, _ in java_values.in_hash_map_order(twelve)) == "p"
+    thirteen = dict.fromkeys("pabcdefghijkl")
+    assert [key for key, _ in java_values.in_hash_map_order(thirteen)][-1] == "p"
