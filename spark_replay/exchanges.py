@@ -14,6 +14,7 @@ from typing import NamedTuple
 from mockraft.spark_replay.captures import read_segments
 from mockraft.spark_replay.tcp_streams import Chunk, Connection, reassemble
 from mockraft.wire import messages
+from mockraft.wire.errors import WireError
 
 FRAME_BYTES_MAX = 104857600
 _LENGTH = Struct(">i")
@@ -198,7 +199,7 @@ def _starts_a_frame(data: bytes, open_ids: Container[int] | None) -> bool:
     api_key, api_version, _, client_id_bytes = _REQUEST_START.unpack_from(data, 4)
     try:
         request = messages.request(api_key)
-    except (KeyError, ValueError):
+    except WireError:
         return False
     known = range(request.min_version, request.max_version + 1)
     return api_version in known and -1 <= int(client_id_bytes) <= min(_CLIENT_ID_BYTES_MAX, length - 10)

@@ -177,7 +177,7 @@ def _read_struct(shape: _Shape, tree: Any) -> Any:
     for field in shape.fields:
         if field.json_name not in tree:
             if field.present and not field.tagged:
-                raise _missing(field, shape.version, tree)
+                raise _missing(field, shape, tree)
             continue
         content = tree[field.json_name]
         if content is None:
@@ -193,22 +193,29 @@ def _read_struct(shape: _Shape, tree: Any) -> Any:
             raise
     unknown = _read_unknown_tags(shape, tree[UNKNOWN_TAGS]) if UNKNOWN_TAGS in tree else None
     if len(found) + (unknown is not None) != len(tree):
-        raise _unknown_key(shape, tree)
+        raise _unknown_key(shape, _unknown_keys(shape, tree)[0])
     value = shape.cls(**found)
     if unknown is not None:
         value.unknown_tagged_fields = unknown
     return value
 
 
-def _missing(field: _Field, version: int, tree: Mapping[str, Any]) -> _MisfitError:
+def _missing(field: _Field, shape: _Shape, tree: Mapping[str, Any]) -> _MisfitError:
     if field.is_records and f"{field.json_name}SizeInBytes" in tree:
         return _MisfitError("only its size is given; the bytes cannot be had back from a log line", field.json_name)
-    return _MisfitError(f"is missing; it is mandatory in version {version}", field.json_name)
+    # What is missing may only be misspelled: then the key that is there is the better hint.
+    if misspelled := _unknown_keys(shape, tree):
+        return _unknown_key(shape, misspelled[0])
+    return _MisfitError(f"is missing; it is mandatory in version {shape.version}", field.json_name)
 
 
-def _unknown_key(shape: _Shape, tree: Mapping[str, Any]) -> _MisfitError:
+def _unknown_keys(shape: _Shape, tree: Mapping[str, Any]) -> list[str]:
+    known = {UNKNOWN_TAGS, *(f.json_name for f in shape.fields)}
+    return [key for key in tree if key not in known]
+
+
+def _unknown_key(shape: _Shape, key: str) -> _MisfitError:
     names = [f.json_name for f in shape.fields]
-    key = next(k for k in tree if k not in names and k != UNKNOWN_TAGS)
     near = get_close_matches(str(key), names, 1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
     return _MisfitError(f"no such field; {hint}", str(key))

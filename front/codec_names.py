@@ -1,0 +1,54 @@
+"""Which message a word on the command line means."""
+
+from difflib import get_close_matches
+
+from mockraft.wire import messages, records
+from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
+
+
+def request_name(key: str) -> str:
+    """The request class's name for `BrokerHeartbeat`, `BrokerHeartbeatRequest` or `63`; WireError with a suggestion."""
+    return _api_name(key, messages.REQUESTS, "Request")
+
+
+def response_name(key: str) -> str:
+    """The response class's name, as `request_name`."""
+    return _api_name(key, messages.RESPONSES, "Response")
+
+
+def record_name(key: str) -> str:
+    """A metadata or control record's name for `RegisterBroker`, `RegisterBrokerRecord` or its type `0`."""
+    if key.isdecimal():
+        return records.by_type(int(key)).__name__
+    return _named(key, list(records.NAMES), "Record", "record")
+
+
+def other_name(key: str) -> str:
+    """A message that is neither: RequestHeader, ConsumerProtocolSubscription, DefaultPrincipalData …"""
+    return _named(key, [*messages.NAMES, *records.NAMES], "", "message")
+
+
+def _api_name(key: str, names: dict[int, str], suffix: str) -> str:
+    if key.isdecimal():
+        name = names.get(int(key))
+        if name is None:
+            raise WireError(f"there is no API with the key {key} in Kafka 4.3.1; they go from 0 to {max(names)}")
+        return name
+    return _named(key, list(names.values()), suffix, suffix.lower())
+
+
+def _named(key: str, names: list[str], suffix: str, what: str) -> str:
+    by_lower = {name.lower(): name for name in names}
+    for spelling in (key, key + suffix):
+        found = by_lower.get(spelling.replace("_", "").replace("-", "").lower())
+        if found is not None:
+            return found
+    near = get_close_matches(key + suffix, names, 3) or get_close_matches(key, names, 3)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise WireError(f"there is no {what} called {key!r}{hint}")
+
+
+def class_named(name: str) -> type[Message]:
+    """The generated class of a message or record."""
+    return records.by_name(name) if name in records.NAMES else messages.by_name(name)

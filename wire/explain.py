@@ -1,0 +1,190 @@
+"""Annotated bytes: every run of them with its offset, field, type and value, up to the end or to where they break.
+
+Driven by the `construct` reading (`schema_reading`), so what it says does not come from the generated codec. Records
+inside a body (a Fetch response of the metadata topic, say) are opened: batch headers, records and, where a value is a
+framed metadata record, its fields. Needs the `explain` extra.
+"""
+
+import base64
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from mockraft.wire import api_keys, error_codes, explain_batches, messages, records, schema_reading
+from mockraft.wire.errors import WireError
+from mockraft.wire.schema_reading import BrokenBytesError, Span
+
+_SHOWN_TEXT_MAX = 200
+# Times between these are shown as dates: milliseconds from 2001 to 2100.
+_DATED_MS = range(978_307_200_000, 4_102_444_800_000)
+
+
+class Line(NamedTuple):
+    """A run of bytes in words. `path` is Kafka's camelCase names with array indexes; `value` is for people."""
+
+    offset: int
+    length: int
+    path: str
+    type: str
+    value: str
+    about: str
+
+
+class Explanation(NamedTuple):
+    """All that could be read, in the order of the bytes, and what broke, if anything did."""
+
+    title: str
+    data: bytes
+    lines: tuple[Line, ...]
+    error: WireError | None
+
+    @property
+    def read_bytes(self) -> int:
+        """How far the lines reach."""
+        return max((line.offset + line.length for line in self.lines), default=0)
+
+
+def explain_body(name: str, version: int, data: bytes) -> Explanation:
+    """A bare body of the message or record called `name`. WireError only where there is no such message or version."""
+    schema_reading.describe(name, version)
+    return _explain(f"{name} v{version}", data, lambda spans: _read_body(name, version, data, 0, spans))
+
+
+def explain_request(data: bytes) -> Explanation:
+    """A request frame: size, header, body. The header says which."""
+    return _explain("request frame", data, lambda spans: _read_request(data, spans))
+
+
+def explain_response(api_key: int, version: int, data: bytes) -> Explanation:
+    """A response frame: size, header, body; only the request knows its API and version."""
+    name = messages.RESPONSES.get(api_key, "")
+    schema_reading.describe(name, version)
+    return _explain(f"{name} v{version} frame", data, lambda spans: _read_response(api_key, version, data, spans))
+
+
+def explain_framed_record(data: bytes) -> Explanation:
+    """The value of a metadata record in the log: frame version, type, version, body."""
+    return _explain(
+        "framed metadata record", data, lambda spans: explain_batches.read_framed_record(data, 0, "", spans)
+    )
+
+
+def explain_batches_of(data: bytes) -> Explanation:
+    """Record batches, as a log segment, a snapshot or a Fetch response holds them."""
+    return _explain("record batches", data, lambda spans: explain_batches.read_batches(data, 0, len(data), "", spans))
+
+
+def _explain(title: str, data: bytes, read: Callable[[list[Span]], str | None]) -> Explanation:
+    spans: list[Span] = []
+    error = None
+    try:
+        title = read(spans) or title
+    except WireError as broken:
+        error = broken
+    lines = [_line(span) for span in explain_batches.opened(data, spans)]
+    return Explanation(title, data, tuple(lines), error)
+
+
+def _read_body(name: str, version: int, data: bytes, offset: int, spans: list[Span]) -> None:
+    schema_reading.read(name, version, data, spans, offset)
+
+
+def _read_size(data: bytes, spans: list[Span]) -> int:
+    """The size a frame says it has."""
+    if len(data) < 4:
+        raise BrokenBytesError(0, "size", f"a frame starts with 4 bytes of size, there are {len(data)}")
+    size = int.from_bytes(data[:4], signed=True)
+    spans.append(Span(0, 4, "size", "int32", size, None))
+    return size
+
+
+def _check_size(size: int, data: bytes) -> None:
+    # Last, so that a frame cut short is still shown as far as it goes.
+    if size != len(data) - 4:
+        raise BrokenBytesError(0, "size", f"says {size} bytes, {len(data) - 4} follow")
+
+
+def _read_header(name: str, version: int, data: bytes, spans: list[Span]) -> int:
+    found: list[Span] = []
+    try:
+        _, end = schema_reading.read_from(name, version, data, found, 4)
+    except BrokenBytesError as error:
+        raise BrokenBytesError(error.offset or 4, f"header.{error.field or ''}", error.what) from None
+    finally:
+        spans += (span._replace(path=f"header.{span.path}") for span in found)
+    return end
+
+
+def _read_request(data: bytes, spans: list[Span]) -> str:
+    size = _read_size(data, spans)
+    if len(data) < 8:
+        raise BrokenBytesError(4, "header", "a request starts with its API key and version; the bytes end before")
+    api_key, version = (int.from_bytes(data[i : i + 2], signed=True) for i in (4, 6))
+    try:
+        header_version = messages.request_header_version(api_key, version)
+        name = messages.REQUESTS[api_key]
+        schema_reading.describe(name, version)
+    except WireError as error:
+        raise BrokenBytesError(4, "header", error.what) from None
+    end = _read_header("RequestHeader", header_version, data, spans)
+    _read_body(name, version, data, end, spans)
+    _check_size(size, data)
+    return f"{name} v{version} frame"
+
+
+def _read_response(api_key: int, version: int, data: bytes, spans: list[Span]) -> None:
+    size = _read_size(data, spans)
+    end = _read_header("ResponseHeader", messages.response_header_version(api_key, version), data, spans)
+    _read_body(messages.RESPONSES[api_key], version, data, end, spans)
+    _check_size(size, data)
+
+
+def _line(span: Span) -> Line:
+    about = span.field.about if span.field is not None else ""
+    return Line(span.offset, span.length, span.path, span.type, _say(span), about)
+
+
+def _say(span: Span) -> str:
+    """A span's value for people: names of error codes and API keys, dates, counts in words."""
+    value = span.value
+    name = span.path.rpartition(".")[2].lower()
+    if span.type.endswith("array"):
+        return "null" if value is None else _count(value, "element")
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            text = json.dumps(value, ensure_ascii=False)
+            return text if len(text) <= _SHOWN_TEXT_MAX else f"{text[:_SHOWN_TEXT_MAX]}… ({len(value)} characters)"
+        case bytes():
+            return _say_bytes(span.type, value)
+        case tuple():
+            return f"tag {value[0]}, {_count(value[1], 'byte')}"
+        case int() if span.type == "struct marker":
+            return "null" if value < 0 else "present"
+        case int() if span.type == "varint length":
+            return "null" if value < 0 else _count(value, "byte")
+        case int() if span.type == "tag count":
+            return _count(value, "tagged field")
+        case int() if name.endswith("errorcode"):
+            return f"{value} {error_codes.name(value)}"
+        case int() if name in ("apikey", "requestapikey"):
+            return f"{value} {api_keys.name(value)}"
+        case int() if name == "recordtype":
+            return f"{value} {records.TYPES.get(value, 'unknown')}"
+        case int() if name.endswith(("timestamp", "timestampms", "timems")) and value in _DATED_MS:
+            return f"{value} {datetime.fromtimestamp(value / 1000, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + "Z"
+    return str(value)
+
+
+def _say_bytes(kind: str, value: bytes) -> str:
+    if kind == "uuid":
+        return base64.urlsafe_b64encode(value).decode("ascii").rstrip("=")
+    return _count(len(value), "byte")
+
+
+def _count(number: object, what: str) -> str:
+    return f"no {what}s" if number == 0 else f"1 {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,194 @@
+"""Record batches and what is in them, as spans for `explain`: batch header, records, framed metadata records.
+
+A reading of its own, in `construct`, beside `record_batch`. Source: Kafka's DefaultRecordBatch, DefaultRecord and
+AbstractApiMessageSerde; compressed batches are left closed.
+"""
+
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+from typing import Any
+
+import construct as c
+from mockraft.wire import records, schema_reading
+from mockraft.wire.errors import WireError
+from mockraft.wire.schema_reading import BrokenBytesError, Span, UnsignedVarint, take
+
+_CONTROL, _COMPRESSION = 0x20, 0x07
+_CONTROL_TYPES = {
+    2: "LeaderChangeMessage",
+    3: "SnapshotHeaderRecord",
+    4: "SnapshotFooterRecord",
+    5: "KRaftVersionRecord",
+    6: "VotersRecord",
+}
+_FRAME_VERSION = 1
+_LENGTH_COUNTED_FROM = 12
+_HEADER: tuple[tuple[str, str, Any], ...] = (
+    ("baseOffset", "int64", c.Int64sb),
+    ("batchLength", "int32", c.Int32sb),
+    ("partitionLeaderEpoch", "int32", c.Int32sb),
+    ("magic", "int8", c.Int8sb),
+    ("crc", "uint32", c.Int32ub),
+    ("attributes", "int16", c.Int16sb),
+    ("lastOffsetDelta", "int32", c.Int32sb),
+    ("baseTimestamp", "int64", c.Int64sb),
+    ("maxTimestamp", "int64", c.Int64sb),
+    ("producerId", "int64", c.Int64sb),
+    ("producerEpoch", "int16", c.Int16sb),
+    ("baseSequence", "int32", c.Int32sb),
+    ("recordCount", "int32", c.Int32sb),
+)
+_ZIGZAG = c.ZigZag
+
+
+class _Cursor:
+    """A place in the data that notes what it passes."""
+
+    def __init__(self, data: bytes, offset: int, end: int, spans: list[Span]) -> None:
+        self.stream = BytesIO(data)
+        self.stream.seek(offset)
+        self.context = c.Container(end=end, spans=spans)
+        self.end = end
+        self.spans = spans
+
+    @property
+    def offset(self) -> int:
+        return self.stream.tell()
+
+    def read(self, path: str, type_name: str, construct: Any) -> Any:
+        start = self.offset
+        value = take(construct, self.stream, self.context, path, start)
+        if self.offset > self.end:
+            raise BrokenBytesError(start, path, f"reaches beyond the end of what it is in (at {self.end})")
+        self.spans.append(Span(start, self.offset - start, path, type_name, value, None))
+        return value
+
+    def block(self, path: str) -> tuple[int, int]:
+        """A length and the range of bytes it spans; (-1, -1) for null. Only the length is noted."""
+        length = self.read(path, "varint length", _ZIGZAG)
+        if length < 0:
+            return -1, -1
+        start = self.offset
+        if length > self.end - start:
+            raise BrokenBytesError(start, path, f"says {length} bytes, {self.end - start} are left")
+        self.stream.seek(length, 1)
+        return start, start + length
+
+
+def opened(data: bytes, spans: Iterable[Span]) -> Iterator[Span]:
+    """The spans, each `records` narrowed to its length and followed by what is inside, where that reads as batches."""
+    for span in spans:
+        found: list[Span] = []
+        if span.type.endswith("records") and isinstance(span.value, bytes) and span.value:
+            found = _inside(data, span, len(span.value))
+        yield span._replace(length=span.length - len(span.value)) if found and isinstance(span.value, bytes) else span
+        yield from found
+
+
+def _inside(data: bytes, span: Span, content_bytes: int) -> list[Span]:
+    found: list[Span] = []
+    end = span.offset + span.length
+    read_to = end - content_bytes
+    try:
+        read_batches(data, read_to, end, f"{span.path}.", found)
+    except WireError:
+        # Bytes that are no batches, or a batch that a Fetch limit cut: what was read is still of use.
+        if len(found) < len(_HEADER):
+            return []
+        read_to = found[-1].offset + found[-1].length
+        found.append(Span(read_to, end - read_to, f"{span.path}.rest", "bytes", data[read_to:end], None))
+    return found
+
+
+def read_batches(data: bytes, offset: int, end: int, prefix: str, spans: list[Span]) -> None:
+    """Note all batches between two offsets. BrokenBytesError where they break."""
+    number = 0
+    while offset < end:
+        offset = _read_batch(data, offset, end, f"{prefix}batch[{number}].", spans)
+        number += 1
+
+
+def _read_batch(data: bytes, offset: int, end: int, path: str, spans: list[Span]) -> int:
+    cursor = _Cursor(data, offset, end, spans)
+    header = {name: cursor.read(path + name, type_name, construct) for name, type_name, construct in _HEADER[:4]}
+    if header["magic"] != 2:
+        raise BrokenBytesError(offset, f"{path}magic", f"record format {header['magic']}; only format 2 is known")
+    batch_end = offset + _LENGTH_COUNTED_FROM + int(header["batchLength"])
+    if not offset + 61 <= batch_end <= end:
+        raise BrokenBytesError(
+            offset + 8, f"{path}batchLength", f"the batch would end at {batch_end}, the data at {end}"
+        )
+    header |= {name: cursor.read(path + name, type_name, construct) for name, type_name, construct in _HEADER[4:]}
+    if header["attributes"] & _COMPRESSION:
+        spans.append(Span(cursor.offset, batch_end - cursor.offset, f"{path}records", "compressed records", b"", None))
+        return batch_end
+    cursor.end = batch_end
+    is_control = bool(header["attributes"] & _CONTROL)
+    for index in range(header["recordCount"]):
+        if cursor.offset >= batch_end:
+            raise BrokenBytesError(cursor.offset, f"{path}record[{index}]", "the batch ends before its last record")
+        _read_record(data, cursor, f"{path}record[{index}].", is_control)
+    return batch_end
+
+
+def _read_record(data: bytes, cursor: _Cursor, path: str, is_control: bool) -> None:
+    cursor.read(f"{path}length", "varint", _ZIGZAG)
+    cursor.read(f"{path}attributes", "int8", c.Int8sb)
+    cursor.read(f"{path}timestampDelta", "varint", _ZIGZAG)
+    cursor.read(f"{path}offsetDelta", "varint", _ZIGZAG)
+    start, end = cursor.block(f"{path}key")
+    key = data[start:end] if start >= 0 else None
+    if key:
+        cursor.spans.append(Span(start, end - start, f"{path}key", "bytes", key, None))
+    start, end = cursor.block(f"{path}value")
+    if start >= 0:
+        _read_value(data, start, end, f"{path}value", key if is_control else None, cursor.spans)
+    headers = cursor.read(f"{path}headerCount", "varint", _ZIGZAG)
+    for index in range(headers):
+        for part in ("key", "value"):
+            start, end = cursor.block(f"{path}header[{index}].{part}")
+            if start >= 0:
+                cursor.spans.append(
+                    Span(start, end - start, f"{path}header[{index}].{part}", "bytes", data[start:end], None)
+                )
+
+
+def _read_value(data: bytes, start: int, end: int, path: str, control_key: bytes | None, spans: list[Span]) -> None:
+    """What a value holds: a control record, a framed metadata record, or else bytes."""
+    found: list[Span] = []
+    try:
+        if control_key is not None:
+            name = _CONTROL_TYPES[int.from_bytes(control_key[2:4])]
+            version = int.from_bytes(data[start : start + 2])
+            _read_placed(name, version, data[:end], start, f"{path}.", found)
+        else:
+            read_framed_record(data[:end], start, f"{path}.", found)
+    except (WireError, KeyError):
+        found = [Span(start, end - start, path, "bytes", data[start:end], None)]
+    spans += found
+
+
+def read_framed_record(data: bytes, offset: int, prefix: str, spans: list[Span]) -> str:
+    """Note a metadata record with its frame, which ends where `data` does; its name and version."""
+    cursor = _Cursor(data, offset, len(data), spans)
+    frame_version = cursor.read(f"{prefix}frameVersion", "varint", UnsignedVarint)
+    if frame_version != _FRAME_VERSION:
+        raise BrokenBytesError(offset, f"{prefix}frameVersion", f"is {frame_version}; Kafka knows 1")
+    at = cursor.offset
+    record_type = cursor.read(f"{prefix}recordType", "varint", UnsignedVarint)
+    version = cursor.read(f"{prefix}recordVersion", "varint", UnsignedVarint)
+    name = records.TYPES.get(record_type)
+    if name is None:
+        raise BrokenBytesError(at, f"{prefix}recordType", f"there is no metadata record of type {record_type}")
+    _read_placed(name, version, data, cursor.offset, prefix, spans)
+    return f"{name} v{version}, framed"
+
+
+def _read_placed(name: str, version: int, data: bytes, offset: int, prefix: str, spans: list[Span]) -> None:
+    found: list[Span] = []
+    try:
+        schema_reading.read(name, version, data, found, offset)
+    except BrokenBytesError as error:
+        raise BrokenBytesError(error.offset or offset, f"{prefix}{error.field or ''}", error.what) from None
+    finally:
+        spans += (span._replace(path=prefix + span.path) for span in found)
