@@ -4,15 +4,8 @@ import random
 from typing import Any
 
 import pytest
-from mockraft.server.apis import (
-    alter_partition,
-    assign_replicas_to_dirs,
-    broker_heartbeat,
-    broker_registration,
-    controller_registration,
-    unregister_broker,
-)
 from mockraft.server.apis.api import RequestContext, answer
+from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.features import supported_features
@@ -29,18 +22,6 @@ from mockraft.wire.records.topic_record import TopicRecord
 
 START_MS = 1_700_000_000_000
 
-APIS = {
-    module.API.api_key: module.API
-    for module in (
-        alter_partition,
-        assign_replicas_to_dirs,
-        broker_heartbeat,
-        broker_registration,
-        controller_registration,
-        unregister_broker,
-    )
-}
-
 
 class Cluster:
     """One controller over a log in memory, and what brokers would say to it."""
@@ -53,7 +34,7 @@ class Cluster:
         self.controller = Controller(self.config, self.log, self.chance, self.now_ms)
         self._mark = self.log.end_offset
 
-    def ask(self, request: Any, version: int | None = None) -> Any:
+    def ask(self, request: Any, version: int | None = None, *, forwarded: bool = False) -> Any:
         """The controller's response to one request, in its newest version unless told otherwise."""
         api = APIS[request.api_key]
         ctx = RequestContext(
@@ -65,7 +46,7 @@ class Cluster:
             listener="CONTROLLER",
             principal="User:ANONYMOUS",
             client_address="127.0.0.1",
-            forwarded=False,
+            forwarded=forwarded,
             now_ms=self.now_ms,
             apis=APIS,
         )
