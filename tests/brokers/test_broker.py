@@ -1,0 +1,313 @@
+"""Simulated brokers on mockraft's own controller, in one process, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft import Controller, SimulatedBroker
+from mockraft.brokers.fleet import ask_cluster_id, start_brokers
+from mockraft.brokers.lifecycle import BrokerState, End, RegistrationTimedOut
+from mockraft.server.controller.result import ControllerResult
+from mockraft.wire import api_keys, client
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.config_record import ConfigRecord
+
+# (client id, API, version) of a real 4.3.1 broker against Kafka's own controller, off the wire; heartbeats before
+# it has caught up vary in number.
+REAL_START = [
+    ("raft-client-1", "ApiVersions", 4),
+    ("raft-client-1", "Fetch", 18),
+    ("raft-client-1", "ApiVersions", 4),
+    ("raft-client-1", "Fetch", 18),
+    ("1", "ApiVersions", 4),
+    ("1", "BrokerRegistration", 4),
+    ("1", "BrokerHeartbeat", 2),
+]
+PATHS = ("/simulated/broker-1/d0", "/simulated/broker-1/d1")
+
+
+async def until(condition: Callable[[], Any], timeout_s: float = 10) -> Any:
+    """What `condition` gives once that is true."""
+    async with asyncio.timeout(timeout_s):
+        while not (found := condition()):
+            await asyncio.sleep(0.005)
+    return found
+
+
+def joining(controller: Controller, broker_id: int = 1, **options: Any) -> SimulatedBroker:
+    return SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id, seed=broker_id, **options)
+
+
+def registered(controller: Controller, broker_id: int = 1) -> Any:
+    return controller.running.controller.image.cluster.brokers[broker_id]
+
+
+def asked(controller: Controller, api_key: int) -> list[Any]:
+    return [exchange.request for exchange in controller.journal.exchanges(api_key)]
+
+
+def commit(controller: Controller, record: Any) -> None:
+    """Write a record as if some request had led to it."""
+    running = controller.running
+    running.controller.commit(ControllerResult([RecordAt(record, 0)], None), running.clock.now_ms())
+
+
+def cordoned(value: str | None) -> ConfigRecord:
+    return ConfigRecord(resource_type=4, resource_name="1", name="cordoned.log.dirs", value=value)
+
+
+async def send(controller: Controller, request: Any) -> Any:
+    connection = await client.connect(controller.host, controller.port, client_id="test")
+    try:
+        return await connection.send(request)
+    finally:
+        await connection.close()
+
+
+async def create_topic(controller: Controller, name: str, replicas: int = 1, partitions: int = 4) -> bytes:
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas)
+    response = await send(controller, CreateTopicsRequest(topics=[topic], timeout_ms=5000))
+    assert response.topics[0].error_code == 0
+    return bytes(response.topics[0].topic_id)
+
+
+async def test_registers_catches_up_and_is_unfenced() -> None:
+    async with Controller() as controller, joining(controller, rack="r1", log_dir_paths=PATHS) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+        registration = registered(controller)
+        assert (registration.fenced, registration.rack) == (False, "r1")
+        assert registration.incarnation_id == broker.config.incarnation_id
+        assert set(registration.log_dirs) == {d.directory_id for d in broker.config.log_dirs}
+        assert registration.broker_epoch == broker.life.broker_epoch
+        await until(lambda: broker.view.registration and not broker.view.registration.fenced)
+
+
+async def test_starts_on_the_wire_as_a_real_broker_does() -> None:
+    async with Controller() as controller, joining(controller) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+        exchanges = controller.journal.exchanges()
+        kinds = [(e.client_id, api_keys.name(e.api_key), e.api_version) for e in exchanges]
+        lanes = [[kind for kind in kinds if kind[0] == who] for who in ("raft-client-1", "1")]
+        expected = [[kind for kind in REAL_START if kind[0] == who] for who in ("raft-client-1", "1")]
+        assert [lane[: len(want)] for lane, want in zip(lanes, expected, strict=True)] == expected
+        assert [e.correlation_id for e in exchanges if e.client_id == "raft-client-1"][:4] == [1, 0, 3, 2]
+        assert [e.correlation_id for e in exchanges if e.client_id == "1"][:4] == [1, 0, 2, 3]
+
+
+async def test_its_heartbeats_tell_a_real_brokers_story() -> None:
+    async with Controller() as controller, joining(controller) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+        heartbeats = asked(controller, api_keys.BROKER_HEARTBEAT)
+        told = [(h.want_fence, h.cordoned_log_dirs) for h in heartbeats]
+        assert list(dict.fromkeys((fence, str(cordoned)) for fence, cordoned in told)) == [
+            (True, "None"),
+            (True, "[]"),
+            (False, "[]"),
+        ]
+        offsets = [h.current_metadata_offset for h in heartbeats]
+        assert offsets == sorted(offsets)
+        assert {h.broker_epoch for h in heartbeats} == {broker.life.broker_epoch}
+
+
+async def test_three_brokers_reach_running_and_leave_by_controlled_shutdown() -> None:
+    async with Controller() as controller:
+        fleet = await start_brokers((controller.host, controller.port), controller.cluster_id, 3, racks=("a", "b"))
+        await fleet.wait_until(BrokerState.RUNNING)
+        brokers = controller.running.controller.image.cluster.brokers
+        assert [(b.broker_id, b.rack, b.fenced) for b in brokers.values()] == [
+            (1, "a", False),
+            (2, "b", False),
+            (3, "a", False),
+        ]
+        await fleet.shut_down()
+        assert [broker.end for broker in fleet.brokers] == [End.GRANTED] * 3
+        assert all(broker.fenced for broker in brokers.values())
+
+
+async def test_heartbeats_and_fetches_go_on_at_kafkas_rhythm() -> None:
+    async with Controller() as controller, joining(controller, heartbeat_interval_ms=40) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+        heartbeats, fetches = broker.heartbeats, broker.replication.fetches
+        await until(lambda: broker.heartbeats >= heartbeats + 5 and broker.replication.fetches >= fetches + 2)
+        assert broker.heartbeat_at is not None
+        assert broker.observer.applied_offset >= broker.observer.end_offset - 1
+        assert not broker.refusals
+
+
+async def test_tells_the_controller_where_its_replicas_lie() -> None:
+    async with Controller() as controller, joining(controller, log_dir_paths=PATHS) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+        topic_id = await create_topic(controller, "orders")
+        await until(lambda: len(broker.placed) == 4 and not broker.assignments.queued)
+        partitions = controller.running.controller.image.topics.by_id[topic_id].partitions
+        assert {(topic_id, n): p.directories[0] for n, p in partitions.items()} == broker.placed
+        counts = [list(broker.placed.values()).count(d.directory_id) for d in broker.config.log_dirs]
+        assert counts == [2, 2], "spread over both directories"
+        await send(controller, DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000))
+        await until(lambda: not broker.placed)
+
+
+async def test_a_broker_with_one_directory_has_nothing_to_tell() -> None:
+    async with Controller() as controller, joining(controller) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+        await create_topic(controller, "orders")
+        await until(lambda: len(broker.placed) == 4)
+        assert not broker.assignments.queued
+        assert not asked(controller, api_keys.ASSIGN_REPLICAS_TO_DIRS)
+
+
+async def test_a_failed_dir_is_reported_and_its_leaders_move() -> None:
+    async with (
+        Controller() as controller,
+        joining(controller, 1, log_dir_paths=PATHS) as broker,
+        joining(controller, 2) as other,
+    ):
+        await asyncio.gather(broker.wait_until(BrokerState.RUNNING), other.wait_until(BrokerState.RUNNING))
+        topic_id = await create_topic(controller, "orders", replicas=2)
+        await until(lambda: len(broker.placed) == 4 and not broker.assignments.queued)
+        failed = broker.config.log_dirs[0].directory_id
+        broker.fail_log_dir(failed)
+        await until(lambda: failed not in registered(controller).log_dirs)
+        partitions = controller.running.controller.image.topics.by_id[topic_id].partitions
+        for (_, index), directory in broker.placed.items():
+            assert (1 in partitions[index].isr) == (directory != failed)
+            assert directory != failed or partitions[index].leader == 2
+        await until(lambda: broker.life.offline_dirs == {failed: True})
+        assert asked(controller, api_keys.BROKER_HEARTBEAT)[-1].offline_log_dirs == [failed]
+
+
+async def test_cordoned_dirs_follow_the_config() -> None:
+    async with Controller() as controller, joining(controller, log_dir_paths=PATHS) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+        second = broker.config.log_dirs[1].directory_id
+        commit(controller, cordoned(PATHS[1]))
+        await until(lambda: registered(controller).cordoned_log_dirs == (second,))
+        commit(controller, cordoned("*"))
+        await until(lambda: len(registered(controller).cordoned_log_dirs) == 2)
+        commit(controller, cordoned(None))
+        await until(lambda: registered(controller).cordoned_log_dirs == ())
+
+
+async def test_an_older_metadata_version_hears_nothing_of_cordoned_dirs() -> None:
+    async with Controller(metadata_version=25) as controller, joining(controller) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+        assert {str(h.cordoned_log_dirs) for h in asked(controller, api_keys.BROKER_HEARTBEAT)} == {"None"}
+
+
+@pytest.mark.parametrize("level", [7, 12, 13, 16, 17, 29])
+async def test_runs_at_any_metadata_version(level: int) -> None:
+    async with Controller(metadata_version=level) as controller, joining(controller) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+        assert broker.view.metadata_version == level
+
+
+async def test_a_killed_broker_is_fenced_when_its_session_is_over_and_can_come_back() -> None:
+    async with Controller(session_timeout_ms=300) as controller:
+        broker = joining(controller, heartbeat_interval_ms=50)
+        broker.start()
+        await broker.wait_until(BrokerState.RUNNING)
+        await broker.kill()
+        assert (broker.end, broker.epitaph) == (End.TOLD, "told to stop")
+        await until(lambda: registered(controller).fenced)
+        async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, seed=99) as again:
+            await again.wait_until(BrokerState.RUNNING)
+            assert again.life.broker_epoch > broker.life.broker_epoch
+
+
+async def test_a_second_broker_with_the_same_id_is_refused_until_the_first_is_gone() -> None:
+    async with Controller(session_timeout_ms=500) as controller:
+        first = joining(controller, heartbeat_interval_ms=50)
+        first.start()
+        await first.wait_until(BrokerState.RUNNING)
+        async with SimulatedBroker.joining(
+            controller.bootstrap, controller.cluster_id, 1, seed=99, heartbeat_interval_ms=50
+        ) as second:
+            await until(lambda: second.refusals["DUPLICATE_BROKER_REGISTRATION"] > 1)
+            assert second.state is BrokerState.STARTING
+            await first.kill()
+            await second.wait_until(BrokerState.RUNNING)
+
+
+async def test_gives_up_when_nobody_lets_it_register() -> None:
+    async with Controller() as controller:
+        broker = SimulatedBroker.joining(controller.bootstrap, "another-cluster", 1, heartbeat_interval_ms=20)
+        broker.start()
+        await until(lambda: broker.replication.note)
+        broker.happen(RegistrationTimedOut())
+        await broker.wait_stopped()
+        assert broker.end is End.NOT_REGISTERED
+        assert broker.end.is_failure
+
+
+async def test_goes_on_where_it_was_when_the_controller_restarts(tmp_path: Path) -> None:
+    async with Controller(data_dir=tmp_path) as controller:
+        port, cluster_id = controller.port, controller.cluster_id
+        broker = joining(controller, heartbeat_interval_ms=50)
+        broker.start()
+        await broker.wait_until(BrokerState.RUNNING)
+        epoch, leader_epoch = broker.life.broker_epoch, broker.observer.epoch
+    async with Controller(data_dir=tmp_path, port=port, cluster_id=cluster_id) as controller:
+        await until(lambda: len(asked(controller, api_keys.BROKER_HEARTBEAT)) > 2)
+        assert not asked(controller, api_keys.BROKER_REGISTRATION), "it keeps its registration"
+        assert broker.life.broker_epoch == epoch
+        await until(lambda: broker.observer.epoch > leader_epoch)
+        assert broker.state is BrokerState.RUNNING
+        assert not registered(controller).fenced
+        await broker.shut_down()
+        assert broker.end is End.GRANTED
+
+
+async def test_dies_of_a_controller_that_lost_its_log_and_takes_no_other_broker_along() -> None:
+    async with Controller() as steady, joining(steady, 2, heartbeat_interval_ms=20) as other:
+        async with Controller() as controller:
+            port, cluster_id = controller.port, controller.cluster_id
+            victim = joining(controller, 1)
+            victim.start()
+            await victim.wait_until(BrokerState.RUNNING)
+            await until(lambda: victim.observer.high_watermark >= victim.life.broker_epoch + 2)
+        async with Controller(port=port, cluster_id=cluster_id):
+            await victim.wait_stopped()
+        assert (victim.end, victim.end.is_failure) == (End.FATAL, True)
+        assert "below the current high watermark" in victim.epitaph
+        heartbeats = other.heartbeats
+        await until(lambda: other.heartbeats > heartbeats)
+        assert other.state is BrokerState.RUNNING
+
+
+async def test_starts_from_a_snapshot_when_the_log_begins_later() -> None:
+    async with Controller() as controller, joining(controller, 1) as first:
+        await first.wait_until(BrokerState.RUNNING)
+        topic_id = await create_topic(controller, "orders")
+        running = controller.running.controller
+        running.log.write_snapshot(running.image.to_records(30), controller.running.clock.now_ms())
+        async with joining(controller, 2) as second:
+            await second.wait_until(BrokerState.RUNNING)
+            assert asked(controller, api_keys.FETCH_SNAPSHOT)
+            assert second.observer.voters == first.observer.voters
+            assert second.view.features == first.view.features
+            assert topic_id in second.view.topics
+            assert running.image.cluster.brokers[2].fenced is False
+
+
+async def test_a_controller_tells_its_cluster_id() -> None:
+    async with Controller() as controller:
+        assert await ask_cluster_id((controller.host, controller.port)) == controller.cluster_id
+    async with Controller(metadata_version=14) as controller:
+        with pytest.raises(LookupError, match="UNSUPPORTED_VERSION"):
+            await ask_cluster_id((controller.host, controller.port))
+
+
+async def test_waiting_for_a_broker_that_is_over_says_why() -> None:
+    async with Controller() as controller:
+        broker = joining(controller)
+        broker.start()
+        await broker.wait_until(BrokerState.RUNNING)
+        await broker.kill()
+        with pytest.raises(RuntimeError, match="broker 1 stopped: told to stop"):
+            await broker.wait_until(BrokerState.RUNNING)

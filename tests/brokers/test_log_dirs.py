@@ -1,0 +1,60 @@
+"""Directory ids as Kafka draws, orders and writes them, and where a new replica goes."""
+
+from __future__ import annotations
+
+import random
+
+from mockraft.brokers.log_dirs import (
+    LOST,
+    MIGRATING,
+    UNASSIGNED,
+    LogDir,
+    choose,
+    draw_uuid,
+    in_java_order,
+    is_reserved,
+    text_of,
+)
+
+A, B, C = (LogDir(f"/{name}", name.encode() * 16) for name in "abc")
+
+
+def test_reserved_ids_are_kafkas() -> None:
+    assert all(map(is_reserved, (MIGRATING, UNASSIGNED, LOST)))
+    assert is_reserved(bytes(15) + b"\x63")
+    assert not is_reserved(bytes(15) + b"\x64")
+    assert is_reserved(bytes(8) + b"\xff" * 8), "a negative low half is below a hundred in Java"
+    assert not is_reserved(b"\x01" + bytes(15))
+
+
+def test_draws_random_uuids_whose_text_is_no_option() -> None:
+    drawn = [draw_uuid(random.Random(seed)) for seed in range(500)]
+    assert len(set(drawn)) == 500
+    assert {uuid[6] >> 4 for uuid in drawn} == {4}
+    assert {uuid[8] >> 6 for uuid in drawn} == {2}
+    assert not any(text_of(uuid).startswith("-") for uuid in drawn)
+
+
+def test_writes_uuids_as_kafka_does() -> None:
+    assert text_of(UNASSIGNED) == "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def test_orders_uuids_as_java_does() -> None:
+    low, high = b"\x40" + bytes(15), b"\xbd" + bytes(15)
+    assert in_java_order([low, high]) == [high, low]
+    assert in_java_order([bytes(8) + low[:8], bytes(8) + high[:8]]) == [bytes(8) + high[:8], bytes(8) + low[:8]]
+
+
+def test_a_new_replica_goes_to_the_emptiest_dir() -> None:
+    assert choose([A, B], {A.directory_id: 2, B.directory_id: 1}, (), ()) == B
+    assert choose([A, B], {}, (), ()) == A
+
+
+def test_a_new_replica_never_goes_to_an_offline_dir() -> None:
+    assert choose([A, B], {B.directory_id: 9}, {A.directory_id}, ()) == B
+    assert choose([A], {}, {A.directory_id}, ()) is None
+
+
+def test_a_cordoned_dir_is_taken_only_when_there_is_no_other() -> None:
+    assert choose([A, B, C], {C.directory_id: 5}, {B.directory_id}, {A.directory_id}) == C
+    assert choose([A, B], {}, {B.directory_id}, {A.directory_id}) == A
