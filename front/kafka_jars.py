@@ -87,7 +87,7 @@ def jars_directory(version: str, progress: Callable[[str], None] | None = None) 
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _only_one(target.with_suffix(".lock")):
+    with _only_one(target.parent / f"{target.name}.lock"):
         if not target.is_dir():
             _fetch(version, target, progress or (lambda line: None))
     return target

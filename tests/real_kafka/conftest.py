@@ -82,7 +82,9 @@ def start_cluster(
 
     def start(**options: Any) -> KafkaCluster:
         kwargs = {"controller": controller_kind, **options}
-        kwargs["broker_properties"] = {"replica.lag.time.max.ms": "6000", **kwargs.get("broker_properties", {})}
+        # A topic comes into being when a test creates it, not when it looks for it.
+        usual = {"replica.lag.time.max.ms": "6000", "auto.create.topics.enable": "false"}
+        kwargs["broker_properties"] = {**usual, **kwargs.get("broker_properties", {})}
         cluster = KafkaCluster(tmp_path_factory.mktemp("cluster"), **kwargs)
         started.append(cluster)
         _clusters.append(cluster)

@@ -22,7 +22,7 @@ CreateTopic = Callable[..., None]
 def cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
     # KIP-848 members hear of a new assignment in their heartbeats, by default every 5 s.
     quick = {f"group.consumer.{limit}heartbeat.interval.ms": "500" for limit in ("", "min.")}
-    return start_cluster(broker_properties=quick)
+    return start_cluster(broker_properties={**quick, "auto.create.topics.enable": "true"})
 
 
 def test_three_brokers_with_two_log_dirs_each_reach_running(cluster: KafkaCluster) -> None:
@@ -46,6 +46,12 @@ def test_both_log_dirs_of_a_broker_get_replicas(cluster: KafkaCluster, create_to
 
         wait_until(lambda replicas=replicas: sum(replicas()) == 6, 10, f"six replicas on {broker.name}")
         assert min(replicas()) >= 2
+
+
+def test_a_topic_is_created_for_its_first_message(cluster: KafkaCluster, produce: Produce, consume: Consume) -> None:
+    servers = cluster.bootstrap_servers
+    produce(servers, "sprung-up", ["first"])
+    assert consume(servers, "sprung-up") == ["first"]
 
 
 def test_an_idempotent_producer_writes_every_message_once_and_in_order(
