@@ -13,7 +13,7 @@ from rich.text import Text
 
 WIDE = 104
 MEDIUM = 84
-LINES_MIN = 3
+LINES_MIN = 2
 _STATE_STYLES = {
     "running": "green",
     "starting": "yellow",
@@ -38,7 +38,7 @@ class Screen:
             _brokers(self.picture.brokers, width),
             Text(),
         ]
-        bottom: list[RenderableType] = [Text(), _hints(self.picture)]
+        bottom: list[RenderableType] = [Text(), _hints(self.picture, width)]
         used = sum(len(console.render_lines(part, options.update(height=None))) for part in (*top, *bottom))
         room = max(LINES_MIN, height - used - 3)
         yield Padding(Group(*top, _journal(self.picture, room, width), *bottom), (0, 1))
@@ -141,7 +141,7 @@ def _cells(line: Line) -> list[Text]:
     ]
 
 
-def _hints(picture: Picture) -> RenderableType:
+def _hints(picture: Picture, width: int) -> RenderableType:
     """What to try next, in another terminal."""
     next_id = max((row.broker_id for row in picture.brokers), default=0) + 1
     hints = (
@@ -154,5 +154,6 @@ def _hints(picture: Picture) -> RenderableType:
     grid.add_column(style="dim", no_wrap=True, min_width=10)
     grid.add_column(overflow="fold")
     for label, command in hints:
-        grid.add_row(label, Text(command))
+        if width >= MEDIUM or label in ("one more", "quit"):
+            grid.add_row(label, Text(command))
     return grid
