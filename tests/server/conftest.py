@@ -1,11 +1,13 @@
 """A node without sockets, and a controller without a log, for tests of what lies between."""
 
+import asyncio
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import uvloop
 from mockraft.server.apis import api_versions
 from mockraft.server.apis.api import Api
 from mockraft.server.config import ControllerConfig
@@ -17,6 +19,12 @@ from mockraft.wire import messages
 from mockraft.wire.connection import FrameReader, read_response_body, write_request
 
 START_MS = 1_700_000_000_000
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What holds on sockets must hold on both loops: `serve` runs on uvloop, a test's own loop is asyncio's."""
+    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
 @dataclass
