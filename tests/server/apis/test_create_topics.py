@@ -1,0 +1,247 @@
+import pytest
+from mockraft.server.apis import create_topics
+from mockraft.wire import error_codes
+from mockraft.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from mockraft.wire.records.clear_elr_record import ClearElrRecord
+from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.partition_record import PartitionRecord
+from mockraft.wire.records.topic_record import TopicRecord
+
+NO_ID = bytes(16)
+
+
+def topic(name, partitions=-1, factor=-1, manual=(), **configs):
+    """A topic; config names are written with `_` for `.`, `manual` is (index, broker ids) pairs."""
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=factor,
+        assignments=[CreatableReplicaAssignment(partition_index=index, broker_ids=ids) for index, ids in manual],
+        configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
+    )
+
+
+def request(*topics, validate_only=False):
+    return CreateTopicsRequest(topics=list(topics), timeout_ms=1000, validate_only=validate_only)
+
+
+def said(response):
+    return [(each.name, each.error_code, each.error_message) for each in response.topics]
+
+
+@pytest.fixture
+def three(cluster):
+    cluster.start(1, 2, 3)
+    return cluster
+
+
+def test_writes_topic_configs_and_partitions_in_one_batch(three, ask):
+    wanted = topic("t", manual=[(1, [3, 1]), (0, [1, 2])], retention_ms="5", min_insync_replicas="2")
+    (made,) = ask(three, request(wanted)).topics
+    assert (made.error_code, made.error_message, made.num_partitions, made.replication_factor) == (0, None, 2, 2)
+    records = [record for record, _ in three.written()]
+    assert records[0] == TopicRecord(name="t", topic_id=made.topic_id)
+    assert sorted(record.name for record in records[1:3]) == ["min.insync.replicas", "retention.ms"]
+    assert all(isinstance(record, ConfigRecord) and record.resource_name == "t" for record in records[1:3])
+    assert records[3] == ClearElrRecord(topic_name="t")
+    assert records[4:] == [
+        PartitionRecord(
+            partition_id=index,
+            topic_id=made.topic_id,
+            replicas=replicas,
+            isr=replicas,
+            leader=replicas[0],
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=[three.broker(broker_id).log_dirs[0] for broker_id in replicas],
+        )
+        for index, replicas in enumerate([[1, 2], [3, 1]])
+    ]
+    assert [version for _, version in three.written()] == [0, 0, 0, 0, 2, 2]
+
+
+def test_numbers_left_out_are_the_controllers(new_cluster, ask):
+    cluster = new_cluster(num_partitions=3, default_replication_factor=2)
+    cluster.start(1, 2)
+    (made,) = ask(cluster, request(topic("t"))).topics
+    assert (made.num_partitions, made.replication_factor) == (3, 2)
+
+
+def test_tells_every_config_by_name_with_its_source(three, ask):
+    (made,) = ask(three, request(topic("t", 1, 1, segment_bytes=" +2097152 "))).topics
+    names = [config.name for config in made.configs]
+    assert names == sorted(names)
+    assert "internal.segment.bytes" not in names
+    told = {config.name: (config.value, config.config_source) for config in made.configs}
+    assert told["segment.bytes"] == (" +2097152 ", 1)
+    assert told["min.insync.replicas"] == ("1", 3)
+    assert told["retention.ms"] == ("604800000", 5)
+    assert not any(config.read_only or config.is_sensitive for config in made.configs)
+
+
+def test_repeated_names_and_the_metadata_topic_are_refused_beside_the_others(three, ask):
+    response = ask(three, request(topic("twice"), topic("good", 1, 1), topic("twice"), topic("__cluster_metadata")))
+    assert said(response) == [
+        ("good", 0, None),
+        ("twice", error_codes.INVALID_REQUEST, "Duplicate topic name."),
+        (
+            "__cluster_metadata",
+            error_codes.INVALID_REQUEST,
+            "Creation of internal topic __cluster_metadata is prohibited.",
+        ),
+    ]
+    assert set(three.controller.image.topics.by_name) == {"good"}
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("", error_codes.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: the empty string is not allowed"),
+        ("..", error_codes.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: '..' is not allowed"),
+        (
+            "a b",
+            error_codes.INVALID_TOPIC_EXCEPTION,
+            "Topic name is invalid: 'a b' contains one or more characters other than ASCII alphanumerics, "
+            "'.', '_' and '-'",
+        ),
+        (
+            "n" * 250,
+            error_codes.INVALID_TOPIC_EXCEPTION,
+            f"Topic name is invalid: the length of '{'n' * 250}' is longer than the max allowed length 249",
+        ),
+        ("old_name", error_codes.INVALID_TOPIC_EXCEPTION, "Topic 'old_name' collides with existing topic: old.name"),
+        ("old.name", error_codes.TOPIC_ALREADY_EXISTS, "Topic 'old.name' already exists."),
+    ],
+)
+def test_refuses_a_name(three, ask, name, code, message):
+    three.create_topic("old.name", [1])
+    assert said(ask(three, request(topic(name, 1, 1)))) == [(name, code, message)]
+    assert three.written() == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "message"),
+    [
+        (topic("t", 1, 0), error_codes.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1"),
+        (topic("t", 0, 1), error_codes.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive"),
+        (
+            topic("t", 1, 4),
+            error_codes.INVALID_REPLICATION_FACTOR,
+            "Unable to replicate the partition 4 time(s): The t",
+        ),
+        (
+            topic("t", 1, -1, [(0, [1])]),
+            error_codes.INVALID_REQUEST,
+            "A manual partition assignment was specified, but",
+        ),
+        (
+            topic("t", -1, 1, [(0, [1])]),
+            error_codes.INVALID_REQUEST,
+            "A manual partition assignment was specified, but",
+        ),
+        (topic("t", manual=[(0, [])]), error_codes.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment inclu"),
+        (topic("t", manual=[(0, [9])]), error_codes.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment incl"),
+        (topic("t", manual=[(0, [1, 1])]), error_codes.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment i"),
+        (
+            topic("t", manual=[(1, [1])]),
+            error_codes.INVALID_REPLICA_ASSIGNMENT,
+            "partitions should be a consecutive 0-",
+        ),
+        (
+            topic("t", 1, 1, a=None, b=None),
+            error_codes.INVALID_CONFIG,
+            "Null value not supported for topic configs: a,b",
+        ),
+        (topic("t", 1, 1, no_such="1"), error_codes.INVALID_CONFIG, "Unknown topic config name: no.such"),
+        (
+            topic("t", 1, 1, segment_ms="0"),
+            error_codes.INVALID_CONFIG,
+            "Invalid value 0 for configuration segment.ms: ",
+        ),
+    ],
+)
+def test_refuses_one_topic_and_makes_the_others(three, ask, wanted, code, message):
+    refused, made = ask(three, request(wanted, topic("other", 1, 1))).topics
+    assert (refused.error_code, refused.topic_id, refused.num_partitions) == (code, NO_ID, -1)
+    assert refused.error_message.startswith(message)
+    assert made.error_code == 0
+    assert set(three.controller.image.topics.by_name) == {"other"}
+
+
+def test_fenced_replicas_are_not_in_sync_and_do_not_lead(three, ask):
+    three.fence(1)
+    (made,) = ask(three, request(topic("t", manual=[(0, [1, 2, 3])]))).topics
+    partition = three.partition(made.topic_id)
+    assert (partition.isr, partition.leader) == ((2, 3), 2)
+
+
+def test_refuses_an_assignment_to_fenced_brokers_only(three, ask):
+    three.fence(1)
+    ((_, code, message),) = said(ask(three, request(topic("t", manual=[(0, [1])]))))
+    assert code == error_codes.INVALID_REPLICA_ASSIGNMENT
+    assert message == (
+        "All brokers specified in the manual partition assignment for partition 0 are fenced or in controlled shutdown."
+    )
+
+
+def test_only_validating_answers_the_same_and_writes_nothing(three, ask):
+    (made,) = ask(three, request(topic("t", 2, 3), validate_only=True)).topics
+    assert (made.error_code, made.num_partitions, made.replication_factor) == (0, 2, 3)
+    assert three.written() == []
+    assert three.controller.image.topics.by_name == {}
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_refuses_everything_when_the_request_is_too_large(three, ask, validate_only):
+    response = ask(three, request(topic("a", 9_999, 1), topic("b", 2, 1), validate_only=validate_only))
+    message = "Excessively large number of partitions per request."
+    assert said(response) == [("a", 44, message), ("b", 44, message)]
+    response = ask(three, request(topic("a", 10_000, 1), validate_only=validate_only))
+    assert said(response) == [("a", 44, "Unable to perform excessively large batch operation.")]
+    assert three.written() == []
+
+
+def test_an_empty_request_has_an_empty_answer(three, ask):
+    assert ask(three, request()).topics == []
+
+
+def test_old_versions_lack_ids_and_configs(three, ask):
+    (made,) = ask(three, request(topic("t", 1, 1)), 4).topics
+    assert (made.name, made.topic_id, made.configs) == ("t", NO_ID, [])
+
+
+def test_new_partitions_are_written_as_old_levels_can_read_them(new_cluster, ask):
+    cluster = new_cluster(metadata_version=16)
+    cluster.start(1, 2)
+    ask(cluster, request(topic("t", 1, 2)))
+    record, version = cluster.written()[-1]
+    assert (version, record.directories) == (0, [])
+
+
+def test_the_same_seed_makes_the_same_topics(new_cluster, ask):
+    def ids(seed):
+        cluster = new_cluster(seed=seed)
+        cluster.start(1, 2, 3)
+        return [
+            (t.topic_id, cluster.partition(t.topic_id).replicas) for t in ask(cluster, request(topic("t", 1, 2))).topics
+        ]
+
+    assert ids(3) == ids(3)
+    assert ids(3) != ids(4)
+
+
+def test_topic_ids_are_random_uuids_whose_text_begins_with_no_dash(three, ask):
+    created = ask(three, request(*(topic(f"t{n}", 1, 1) for n in range(300)))).topics
+    ids = {each.topic_id for each in created}
+    assert len(ids) == 300
+    assert all(topic_id[6] >> 4 == 4 and topic_id[8] >> 6 == 2 and topic_id[0] >> 2 != 62 for topic_id in ids)
+
+
+def test_says_an_error_for_each_topic():
+    response = create_topics.error(request(topic("a"), topic("b")), error_codes.NOT_CONTROLLER, "elsewhere")
+    assert said(response) == [("a", 41, "elsewhere"), ("b", 41, "elsewhere")]
