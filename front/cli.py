@@ -1,7 +1,7 @@
 """The command `mockraft`."""
 
 import typer
-from mockraft import kafka_commands, run_commands
+from mockraft import codec_commands, kafka_commands, run_commands
 from mockraft.serve import ABOUT, serve
 
 app = typer.Typer(
@@ -12,7 +12,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("serve", help=ABOUT)(serve)
-for commands in (run_commands, kafka_commands):
+for commands in (run_commands, kafka_commands, codec_commands):
     commands.register(app)
 
 
