@@ -1,0 +1,207 @@
+"""Simulated brokers on Kafka's own 4.3.1 controller, and the same story told by mockraft's."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from mockraft import Controller, SimulatedBroker
+from mockraft.brokers.fleet import ask_cluster_id, start_brokers
+from mockraft.brokers.lifecycle import BrokerState, End, Event, HeartbeatAnswered
+from mockraft.kafka_processes import KafkaBroker, KafkaController, KafkaTool, random_uuid
+from mockraft.wire import client
+from mockraft.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+
+pytestmark = pytest.mark.real_kafka
+
+SESSION_TIMEOUT_MS = 3_000
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaController]:
+    """Kafka's controller, alone."""
+    properties = {"broker.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
+    controller = KafkaController(tmp_path_factory.mktemp("controller"), random_uuid(), properties=properties)
+    controller.format()
+    try:
+        controller.start()
+        controller.wait_until_running()
+        yield controller
+    finally:
+        controller.kill()
+
+
+async def until(condition: Callable[[], Any], timeout_s: float = 20) -> Any:
+    async with asyncio.timeout(timeout_s):
+        while not (found := condition()):
+            await asyncio.sleep(0.01)
+    return found
+
+
+def joining(controller: Any, broker_id: int, dirs: int = 2, **options: Any) -> SimulatedBroker:
+    paths = tuple(f"/simulated/{n}" for n in range(dirs))
+    kind = options.pop("kind", SimulatedBroker)
+    broker: SimulatedBroker = kind.joining(
+        controller.bootstrap, controller.cluster_id, broker_id, log_dir_paths=paths, **options
+    )
+    return broker
+
+
+async def create_topic(bootstrap: str, name: str, brokers: list[int], partitions: int = 4) -> bytes:
+    """Create a topic with its replicas on these brokers, the first of them preferred."""
+    host, port = bootstrap.rsplit(":", 1)
+    assignments = [CreatableReplicaAssignment(partition_index=n, broker_ids=brokers) for n in range(partitions)]
+    topic = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=assignments)
+    connection = await client.connect(host, int(port), client_id="test")
+    try:
+        response = await connection.send(CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
+    finally:
+        await connection.close()
+    assert response.topics[0].error_code == 0, response
+    return bytes(response.topics[0].topic_id)
+
+
+async def test_kafkas_controller_unfences_them_and_its_tool_shows_them_as_observers(kafka: KafkaController) -> None:
+    host, port = kafka.bootstrap.rsplit(":", 1)
+    assert await ask_cluster_id((host, int(port))) == kafka.cluster_id
+    fleet = await start_brokers((host, int(port)), kafka.cluster_id, 3, first_id=11, racks=("a", "b", "c"))
+    await fleet.wait_until(BrokerState.RUNNING)
+    try:
+        table = await asyncio.to_thread(
+            KafkaTool("kafka-metadata-quorum").run,
+            "--bootstrap-controller", kafka.bootstrap, "describe", "--replication",
+        )  # fmt: skip
+    finally:
+        await fleet.shut_down()
+    rows = {row[0]: row for row in map(str.split, table.splitlines()) if row}
+    for broker in fleet.brokers:
+        row = rows[str(broker.config.broker_id)]
+        assert row[-1] == "Observer"
+        assert int(row[3]) <= 2, f"it lags: {table}"
+        assert broker.view.metadata_version == 30
+        assert broker.view.registration is not None
+        assert broker.view.registration.incarnation_id == broker.config.incarnation_id
+        assert broker.end is End.GRANTED
+        assert not broker.refusals
+
+
+async def test_its_replicas_get_their_directories_and_a_failed_one_its_consequences(kafka: KafkaController) -> None:
+    async with joining(kafka, 21) as broker, joining(kafka, 22, dirs=1) as other:
+        await asyncio.gather(broker.wait_until(BrokerState.RUNNING), other.wait_until(BrokerState.RUNNING))
+        topic_id = await create_topic(kafka.bootstrap, "orders", [21, 22])
+        view = broker.view
+        await until(lambda: len(broker.placed) == 4 and not broker.assignments.queued)
+        await until(lambda: {key: replica.directory for key, replica in view.replicas.items()} == broker.placed)
+        failed = broker.config.log_dirs[0].directory_id
+        broker.fail_log_dir(failed)
+        await until(lambda: view.registration and failed not in view.registration.log_dirs)
+        hit = {key for key, directory in broker.placed.items() if directory == failed}
+        assert len(hit) == 2
+        for key in ((topic_id, n) for n in range(4)):
+            replica = view.replicas[key]
+            assert (replica.leader, replica.isr) == ((22, (22,)) if key in hit else (21, (21, 22)))
+        assert broker.life.offline_dirs == {failed: True}
+
+
+async def test_a_killed_broker_can_come_back_when_its_session_is_over(kafka: KafkaController) -> None:
+    first = joining(kafka, 31, heartbeat_interval_ms=200)
+    first.start()
+    await first.wait_until(BrokerState.RUNNING)
+    await first.kill()
+    async with joining(kafka, 31, heartbeat_interval_ms=200) as second:
+        await second.wait_until(BrokerState.RUNNING)
+        assert second.refusals["DUPLICATE_BROKER_REGISTRATION"] > 0
+        assert second.life.broker_epoch > first.life.broker_epoch
+
+
+async def test_it_outlives_a_restart_of_the_controller(tmp_path: Path) -> None:
+    controller = KafkaController(tmp_path, random_uuid())
+    await asyncio.to_thread(controller.format)
+    try:
+        controller.start()
+        await asyncio.to_thread(controller.wait_until_running)
+        async with joining(controller, 1, heartbeat_interval_ms=200) as broker:
+            await broker.wait_until(BrokerState.RUNNING)
+            broker_epoch, epoch = broker.life.broker_epoch, broker.observer.epoch
+            await asyncio.to_thread(controller.stop)
+            controller.start()
+            await asyncio.to_thread(controller.wait_until_running)
+            heartbeats = broker.heartbeats
+            await until(lambda: broker.observer.epoch > epoch and broker.heartbeats > heartbeats + 2)
+            assert (broker.state, broker.life.broker_epoch) == (BrokerState.RUNNING, broker_epoch)
+        assert broker.end is End.GRANTED
+    finally:
+        controller.kill()
+
+
+async def test_a_client_of_a_real_broker_sees_simulated_ones_beside_it(kafka: KafkaController, tmp_path: Path) -> None:
+    real = KafkaBroker(1, tmp_path, kafka.cluster_id, kafka.bootstrap)
+    await asyncio.to_thread(real.format)
+    try:
+        real.start()
+        async with joining(kafka, 41, rack="simulated") as broker:
+            await broker.wait_until(BrokerState.RUNNING)
+            await asyncio.to_thread(real.wait_until_running)
+            admin = AdminClient({"bootstrap.servers": real.bootstrap})
+            nodes = await asyncio.to_thread(lambda: admin.describe_cluster(request_timeout=10).result().nodes)
+            seen = {node.id: (node.host, node.port, node.rack) for node in nodes}
+            assert set(seen) == {1, 41}
+            listener = broker.config.listeners[0]
+            assert seen[41] == (listener.host, listener.port, "simulated")
+        await asyncio.to_thread(real.stop)
+    finally:
+        real.kill()
+
+
+class Storyteller(SimulatedBroker):
+    """Remembers what happened to it."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.story: list[str] = []
+
+    def happen(self, event: Event) -> None:
+        told = type(event).__name__
+        if isinstance(event, HeartbeatAnswered):
+            told = f"{'caught up' if event.is_caught_up else 'behind'}, {'fenced' if event.is_fenced else 'unfenced'}"
+            told += ", may go" if event.should_shut_down else ""
+        # What depends on how fast the controller answers is left out.
+        if told not in ("Due", "ReadyToUnfence", "behind, fenced"):
+            self.story.append(told)
+        super().happen(event)
+
+
+async def story(controller: Any) -> list[str]:
+    """A whole life: start, a topic, a failed directory, shutdown; repeated answers are told once."""
+    async with joining(controller, 52, dirs=1) as other:
+        await other.wait_until(BrokerState.RUNNING)
+        broker = joining(controller, 51, kind=Storyteller)
+        assert isinstance(broker, Storyteller)
+        broker.start()
+        await broker.wait_until(BrokerState.RUNNING)
+        broker.story.append("(a topic)")
+        await create_topic(controller.bootstrap, "story", [51, 52])
+        await until(lambda: len(broker.placed) == 4 and not broker.assignments.queued)
+        broker.fail_log_dir(broker.config.log_dirs[0].directory_id)
+        await until(lambda: all(broker.life.offline_dirs.values()))
+        await broker.shut_down()
+        assert broker.end is End.GRANTED
+        return [told for told, _ in itertools.groupby(broker.story)]
+
+
+async def test_both_controllers_tell_the_same_story(kafka: KafkaController) -> None:
+    async with Controller(session_timeout_ms=SESSION_TIMEOUT_MS) as ours:
+        of_mockraft = await story(ours)
+    of_kafka = await story(kafka)
+    assert of_mockraft == of_kafka
+    assert of_kafka[0] == "Started"
+    assert of_kafka[-1] == "caught up, fenced, may go"
