@@ -10,6 +10,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help shows long option names whole
 )
 app.command("serve", help=ABOUT)(serve)
 for commands in (run_commands, kafka_commands, codec_commands):
@@ -18,4 +19,4 @@ for commands in (run_commands, kafka_commands, codec_commands):
 
 def main() -> None:
     """Run the command line."""
-    app()
+    app(prog_name="mockraft")

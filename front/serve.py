@@ -12,6 +12,7 @@ import resource
 import signal
 import socket
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,9 @@ import typer
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
     from mockraft.server.journal import Entry
+
+DESCRIPTORS_KEPT = 64
+"""File descriptors that are not for connections: the log's files, the loop, standard streams."""
 
 PORT_TAKEN = 3
 DATA_DIR_UNUSABLE = 4
@@ -30,13 +34,19 @@ ABOUT = """Run a Kafka KRaft controller that brokers can use as their only one.
 
 Prints one line on stdout once it accepts connections:
 
-    mockraft ready bootstrap=127.0.0.1:9093 cluster_id=… node_id=3000 admin=off
+\b
+  mockraft ready bootstrap=127.0.0.1:9093 cluster_id=… node_id=3000 admin=off
 
-Format a broker with that cluster id (kafka-storage format -t CLUSTER_ID -c broker.properties), give it
-controller.quorum.bootstrap.servers=127.0.0.1:9093 and controller.listener.names=CONTROLLER, and start it.
+A broker joins it with that cluster id and three properties:
 
-Without --data-dir the log is in memory: brokers must not outlive the controller then, as with Kafka a broker stops
-when its controller comes back with a shorter log. SIGTERM and SIGINT end it with exit code 0.
+\b
+  controller.quorum.bootstrap.servers=127.0.0.1:9093
+  controller.listener.names=CONTROLLER
+  process.roles=broker
+  (kafka-storage format -t CLUSTER_ID -c broker.properties; kafka-server-start broker.properties)
+
+Without --data-dir the log is in memory, and brokers must not outlive the controller: a broker stops when its
+controller comes back with a shorter log. SIGTERM and SIGINT end the controller with exit code 0.
 
 Exit codes: 2 a bad option, 3 the address cannot be listened on, 4 the data directory cannot be used.
 """
@@ -60,6 +70,17 @@ SessionTimeoutMs = Annotated[
 ]
 NumPartitions = Annotated[int, typer.Option(min=1, help="Default partitions of a topic.")]
 DefaultReplicationFactor = Annotated[int, typer.Option(min=1, help="Default replicas of a partition.")]
+MinInsyncReplicas = Annotated[int, typer.Option(min=1, help="min.insync.replicas that a new log begins with.")]
+MaxIdleIntervalMs = Annotated[
+    int, typer.Option(min=1, help="A record that says nothing is written after so long without one.")
+]
+BytesBetweenSnapshots = Annotated[int, typer.Option(min=1, help="A snapshot is written after so many bytes of log.")]
+SnapshotIntervalMs = Annotated[int, typer.Option(min=0, help="A snapshot is written after so long; 0 is never.")]
+RetentionBytes = Annotated[int, typer.Option(min=0, help="Log that a snapshot covers is dropped above so many bytes.")]
+SegmentBytes = Annotated[int, typer.Option(min=1, help="Size of a segment file of the log.")]
+Fsync = Annotated[
+    bool, typer.Option("--metadata-log-fsync", help="Force every append to the disk: survives a power cut too.")
+]
 Brokers = Annotated[int, typer.Option(min=0, help="Also run so many simulated brokers in this process.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random, for runs that repeat.")]
 FrameBytesMax = Annotated[
@@ -109,10 +130,17 @@ def serve(
     cluster_id: ClusterId = None,
     data_dir: DataDir = None,
     metadata_version: MetadataVersion = "4.3-IV0",
-    listener_name: ListenerName = "CONTROLLER",
+    controller_listener_name: ListenerName = "CONTROLLER",
     session_timeout_ms: SessionTimeoutMs = 9_000,
     num_partitions: NumPartitions = 1,
     default_replication_factor: DefaultReplicationFactor = 1,
+    min_insync_replicas: MinInsyncReplicas = 1,
+    metadata_max_idle_interval_ms: MaxIdleIntervalMs = 500,
+    metadata_log_max_record_bytes_between_snapshots: BytesBetweenSnapshots = 20_971_520,
+    metadata_log_max_snapshot_interval_ms: SnapshotIntervalMs = 3_600_000,
+    metadata_max_retention_bytes: RetentionBytes = 104_857_600,
+    metadata_log_segment_bytes: SegmentBytes = 1_073_741_824,
+    metadata_log_fsync: Fsync = False,
     brokers: Brokers = 0,
     seed: Seed = None,
     frame_bytes_max: FrameBytesMax = 104_857_600,
@@ -124,6 +152,7 @@ def serve(
     log_json: LogJson = False,
 ) -> None:
     """Run a controller."""
+    options = locals()
     from mockraft.logs import configure
     from mockraft.server.config import ControllerConfig
     from mockraft.server.running import event_loop, random_cluster_id
@@ -131,30 +160,15 @@ def serve(
     if log_level.upper() not in logging.getLevelNamesMapping():
         raise typer.BadParameter(f"{log_level} is not a log level", param_hint="--log-level")
     configure(log_level, log_json)
-    descriptors = _raise_descriptor_limit()
     chance = random.Random(seed)
-    if cluster_id is None:
-        cluster_id = _cluster_id_of(data_dir) or random_cluster_id(chance)
-    config = ControllerConfig(
-        host=host,
-        port=port,
-        advertised_host=advertised_host,
-        advertised_port=advertised_port,
-        node_id=node_id,
-        cluster_id=_cluster_id(cluster_id),
-        data_dir=data_dir,
-        metadata_version=_metadata_version(metadata_version),
-        controller_listener_name=listener_name,
-        session_timeout_ms=session_timeout_ms,
-        num_partitions=num_partitions,
-        default_replication_factor=default_replication_factor,
-        seed=seed,
-        frame_bytes_max=frame_bytes_max,
-        connections_max=max(1, min(connections_max, descriptors - 64)),
-        write_bytes_max=write_bytes_max,
-        write_stuck_ms=write_stuck_ms,
-        journal_entries_max=journal_entries_max,
-    )
+    descriptors = _raise_descriptor_limit()
+    options |= {
+        "cluster_id": _cluster_id(cluster_id or _cluster_id_of(data_dir) or random_cluster_id(chance)),
+        "metadata_version": _metadata_version(metadata_version),
+        "connections_max": max(1, min(connections_max, descriptors - DESCRIPTORS_KEPT)),
+    }
+    # What is called as a field of ControllerConfig is that field.
+    config = ControllerConfig(**{f.name: options[f.name] for f in fields(ControllerConfig) if f.name in options})
     with asyncio.Runner(loop_factory=event_loop) as runner:
         code = runner.run(_run(config, chance, brokers))
     if code:

@@ -1,4 +1,6 @@
 import contextlib
+import dataclasses
+import inspect
 import json
 import re
 import resource
@@ -12,6 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from mockraft.serve import serve as serve_command
+from mockraft.server.config import ControllerConfig
 from mockraft.wire.connection import FrameReader, read_response_body, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
@@ -207,6 +211,15 @@ def test_runs_simulated_brokers(serve: Callable[..., Served]) -> None:
     served = serve("--brokers", "2")
     code, errors = served.end()
     assert (code, "Traceback" in errors) == (0, False)
+
+
+def test_options_and_their_defaults_are_those_of_the_config() -> None:
+    defaults = {name: parameter.default for name, parameter in inspect.signature(serve_command).parameters.items()}
+    shared = [field for field in dataclasses.fields(ControllerConfig) if field.name in defaults]
+    assert len(shared) > 20
+    converted = {"cluster_id", "metadata_version"}
+    told = {field.name: defaults[field.name] for field in shared if field.name not in converted}
+    assert told == {field.name: field.default for field in shared if field.name not in converted}
 
 
 def test_help_teaches() -> None:
