@@ -63,7 +63,7 @@ def pytest_runtest_makereport() -> Any:
 
 def _worth_reading(log: str) -> str:
     lines = [line[:_LINE_LENGTH] for line in log.splitlines()]
-    noted = [line for line in lines[:-_LAST_LINES] if _NOTED.search(line)]
+    noted = [line for line in lines[:-_LAST_LINES] if _NOTED.search(line) and "NetworkClient" not in line]
     return "\n".join([*noted[-2 * _LAST_LINES :], *lines[-_LAST_LINES:]])
 
 

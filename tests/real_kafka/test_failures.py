@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 from mockraft.kafka_cluster import KafkaCluster
-from mockraft.kafka_processes import KafkaBroker, wait_until
+from mockraft.kafka_processes import KafkaBroker, KafkaTool, wait_until
 
 pytestmark = pytest.mark.real_kafka
 
@@ -153,3 +154,26 @@ def test_a_controlled_shutdown_moves_leaders_before_the_broker_goes(
         broker.wait_until_running()
         _wait_until_in_every_isr(cluster, topic, partitions_of)
     assert _nothing_lost(acknowledged, consume(servers, topic))
+
+
+def test_an_unregistered_broker_is_forgotten_and_may_come_back_at_once(
+    cluster: KafkaCluster, topic: str, partitions_of: PartitionsOf
+) -> None:
+    broker = cluster.brokers[1]
+    others = _other_servers(cluster, broker)
+
+    def known() -> list[str]:
+        options = ("--bootstrap-server", others, "--include-fenced-brokers")
+        table = KafkaTool("kafka-cluster").run("list-endpoints", *options)
+        return sorted(re.findall(r"^(\d+) ", table, re.MULTILINE))
+
+    broker.kill()
+    assert known() == ["1", "2", "3"]
+    told = KafkaTool("kafka-cluster").run("unregister", "--bootstrap-server", others, "--id", "1")
+    assert told.strip() == "Broker 1 is no longer registered."
+    wait_until(lambda: known() == ["2", "3"], 10, "broker 1 forgotten")
+    broker.start()
+    broker.wait_until_running()
+    assert "DUPLICATE_BROKER_REGISTRATION" not in broker.log
+    assert known() == ["1", "2", "3"]
+    _wait_until_in_every_isr(cluster, topic, partitions_of)
