@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -44,9 +43,12 @@ def double_text(number: float) -> str:
         return "Infinity" if number > 0 else "-Infinity"
     if number == 0 or 1e-3 <= abs(number) < 1e7:
         return repr(number)
-    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
-    text = "".join(map(str, digits))
-    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{len(text) - 1 + int(exponent)}"
+    mantissa, _, exponent = repr(abs(number)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    scale = int(exponent or 0) - len(fraction) + len(digits) - 1
+    digits = digits.rstrip("0")
+    return f"{'-' if number < 0 else ''}{digits[0]}.{digits[1:] or '0'}E{scale}"
 
 
 def in_hash_map_order(entries: Mapping[str, T]) -> list[tuple[str, T]]:

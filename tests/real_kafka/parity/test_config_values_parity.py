@@ -1,0 +1,89 @@
+"""Thousands of config values, most of them odd, for every key: accepted or refused in the same words."""
+
+import random
+from typing import Any
+
+import pytest
+from mockraft.server.controller import config_keys
+from mockraft.server.controller.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from mockraft.wire.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+
+pytestmark = pytest.mark.real_kafka
+
+BLANK_SEPARATED_VALUES = """
+0 1 -1 -2 5 +5 + - 7.0 1e3 0.5 .5 1. 1.5f 0.1 1.00001 NaN Infinity -Infinity 1e400 -1e-400 12345678.9 1e-5
+0.9999999999999999999 9223372036854775807 9223372036854775808 -9223372036854775808 2147483647 2147483648
+1048575 1048576 22 23 -131073 17 18 99 100 3600000 3600001 1000 15000 30000 45000 60000 60001 100000 true
+false TRUE yes 0:1 0:1,1:2 * *,* 0:1,,1:2 0:1,* delete compact compact,delete compact,compact Delete ,
+compact, ,compact none gzip zstd snappy producer uncompressed lz4 GZIP CreateTime LogAppendTime latest
+earliest read_committed by_duration:PT1S by_duration:P1D by_duration:PT-1S by_duration:-PT-1S
+by_duration:P1DT1H1M1.5S by_duration:PT by_duration:P1Y by_duration:pt5m by_duration:+P1D by_duration:P-1D
+by_duration:PT.5S by_duration:PT1,5S by_duration:PT1.1234567890S a a=b client_id=a client_id=a=b client_id==a
+client_id= client_id=[ client_id=a,client_software_name=b =
+"""
+VALUES = [*BLANK_SEPARATED_VALUES.split(), "", " ", " 7 ", "\t8", "\u00a09", "\u0663", " 0:1 , 1:2 ", "client_id = x "]
+KEYS = {kind: [*config_keys.keys(kind), "no.such"] for kind in (TOPIC, GROUP, CLIENT_METRICS)}
+KEYS[BROKER] = [name for name, key in config_keys.keys(BROKER).items() if key.type == "LIST"]
+
+
+def topics(chance: random.Random) -> CreateTopicsRequest:
+    return CreateTopicsRequest(
+        validate_only=True,
+        topics=[
+            CreatableTopic(
+                name=f"t{number}",
+                num_partitions=1,
+                replication_factor=1,
+                configs=[
+                    CreatableTopicConfig(name=chance.choice(KEYS[TOPIC]), value=chance.choice(VALUES))
+                    for _ in range(chance.choice((1, 1, 1, 2, 3)))
+                ],
+            )
+            for number in range(25)
+        ],
+    )
+
+
+def resources(chance: random.Random) -> IncrementalAlterConfigsRequest:
+    kinds = [chance.choice((GROUP, CLIENT_METRICS)) for _ in range(15)]
+    return IncrementalAlterConfigsRequest(
+        resources=[resource(chance, kind, f"r{n}", (0, 0, 0, 1)) for n, kind in enumerate(kinds)]
+        + [resource(chance, BROKER, "1", (0, 1, 2, 2, 3))]
+    )
+
+
+def resource(chance: random.Random, kind: int, name: str, operations: tuple[int, ...]) -> AlterConfigsResource:
+    changes = [
+        AlterableConfig(
+            name=chance.choice(KEYS[kind]), config_operation=chance.choice(operations), value=chance.choice(VALUES)
+        )
+        for _ in range(chance.choice((1, 2)))
+    ]
+    return AlterConfigsResource(resource_type=kind, resource_name=name, configs=changes)
+
+
+def run(side: Any) -> list[Any]:
+    chance = random.Random(5)
+    side.add_broker(1, None, 1)
+    side.new_records()
+    answers: list[Any] = []
+    for _ in range(100):
+        asked = topics(chance)
+        told = {each.name: (each.error_code, each.error_message) for each in side.ask(asked, 4).topics}
+        answers += [(topic, told[topic.name]) for topic in asked.topics]
+    for _ in range(100):
+        request = resources(chance)
+        outcome = side.outcome(request, 1)
+        # Kafka keeps resources in a map by their identity: of several, the order is its own.
+        answers.append((request, outcome.answer, sorted(map(str, outcome.records))))
+    return answers
+
+
+def test_values_are_accepted_or_refused_in_the_same_words(on_both: Any) -> None:
+    theirs, ours = on_both(run)
+    assert [pair for pair in zip(theirs, ours, strict=True) if pair[0] != pair[1]] == []
