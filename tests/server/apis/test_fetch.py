@@ -1,0 +1,247 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mockraft.server.apis import fetch
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.quorum import ReplicaKey
+from mockraft.server.controller.result import ControllerResult
+from mockraft.wire import error_codes, record_batch
+from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.no_op_record import NoOpRecord
+
+TOPIC_ID = bytes(15) + b"\x01"
+DIRECTORY_ID = bytes(15) + b"\x09"
+NOOP = RecordAt(NoOpRecord(), 0)
+
+
+@pytest.fixture
+def rig(make_rig: Callable[..., Any], controller: Controller) -> Any:
+    return make_rig(fetch.API, controller=controller)
+
+
+def request(offset: int = 0, epoch: int = 1, last_epoch: int | None = None, **fields: Any) -> FetchRequest:
+    """A broker's fetch as a 4.3.1 broker sends it; `fields` are of the partition or, where it has none, the request."""
+    partition = FetchPartition(
+        partition=0,
+        current_leader_epoch=epoch,
+        fetch_offset=offset,
+        last_fetched_epoch=(epoch if offset else 0) if last_epoch is None else last_epoch,
+        replica_directory_id=DIRECTORY_ID,
+    )
+    topic = FetchTopic(topic_id=TOPIC_ID, partitions=[partition])
+    asked = FetchRequest(
+        replica_state=ReplicaState(replica_id=1, replica_epoch=-1), max_wait_ms=500, max_bytes=1 << 20, topics=[topic]
+    )
+    for name, value in fields.items():
+        setattr(partition if hasattr(partition, name) else asked, name, value)
+    return asked
+
+
+def partition_of(response: Any) -> Any:
+    (topic,) = response.responses
+    assert topic.topic_id == TOPIC_ID
+    (partition,) = topic.partitions
+    return partition
+
+
+def append(controller: Controller, now_ms: int) -> None:
+    controller.commit(ControllerResult([NOOP], None), now_ms)
+
+
+def test_a_new_follower_learns_the_leader_and_its_epoch(rig: Any, controller: Controller) -> None:
+    response = rig.ask(rig.connect(), request(epoch=0, high_watermark=-1), 18)
+    partition = partition_of(response)
+    assert (response.error_code, partition.error_code) == (0, error_codes.FENCED_LEADER_EPOCH)
+    assert (partition.high_watermark, partition.log_start_offset, partition.records) == (-1, 0, b"")
+    assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (3000, 1)
+    (node,) = response.node_endpoints
+    assert (node.node_id, node.host, node.port) == (3000, "127.0.0.1", controller.config.port)
+
+
+def test_a_follower_gets_the_whole_log_as_the_leader_wrote_it(rig: Any, controller: Controller) -> None:
+    response = rig.ask(rig.connect(), request(), 18)
+    partition = partition_of(response)
+    assert partition.records == controller.log.read(0, 1 << 30)
+    assert partition.high_watermark == controller.log.end_offset
+    assert (partition.last_stable_offset, partition.log_start_offset, partition.aborted_transactions) == (-1, 0, [])
+    assert partition.current_leader.leader_id == 3000
+    assert len(response.node_endpoints) == 1
+
+
+def test_whole_batches_are_sent_and_at_least_one(rig: Any, controller: Controller) -> None:
+    connection = rig.connect()
+    sizes = [h.end - h.position for h in record_batch.read_headers(controller.log.read(0, 1 << 30))]
+    for max_bytes, batches in ((0, 1), (1, 1), (sizes[0] + sizes[1] - 1, 1), (sizes[0] + sizes[1], 2)):
+        records = partition_of(rig.ask(connection, request(max_bytes=max_bytes), 18)).records
+        assert len(list(record_batch.read_batches(records))) == batches
+
+
+def test_a_fetch_at_the_end_waits_for_the_next_append(rig: Any, controller: Controller) -> None:
+    connection, end_offset = rig.connect(), controller.log.end_offset
+    assert rig.send(connection, rig.frame(request(end_offset, high_watermark=end_offset), 18)) == []
+    append(controller, rig.now_ms)
+    rig.tick(rig.now_ms + 1)
+    (batch,) = record_batch.read_batches(sent_records(rig))
+    assert batch.base_offset == end_offset
+
+
+def sent_records(rig: Any) -> bytes:
+    from mockraft.wire.messages.fetch_response import FetchResponse
+
+    (data,) = rig.sends()
+    return bytes(partition_of(FetchResponse.read(data[9:], 18)).records)
+
+
+def test_a_fetch_that_waited_in_vain_is_answered_empty_after_max_wait(
+    make_rig: Callable[..., Any], make_controller: Callable[..., Controller]
+) -> None:
+    controller = make_controller(ControllerConfig(metadata_max_idle_interval_ms=0))
+    rig = make_rig(fetch.API, controller=controller)
+    start_ms = rig.now_ms
+    end_offset = controller.log.end_offset
+    rig.send(rig.connect(), rig.frame(request(end_offset, high_watermark=end_offset), 18))
+    assert rig.tick(start_ms + 499) == []
+    rig.tick(start_ms + 500)
+    assert sent_records(rig) == b""
+
+
+def test_a_fetch_that_may_not_wait_is_answered_at_once(rig: Any, controller: Controller) -> None:
+    end_offset = controller.log.end_offset
+    partition = partition_of(rig.ask(rig.connect(), request(end_offset, max_wait_ms=0, high_watermark=end_offset), 18))
+    assert (partition.records, partition.high_watermark) == (b"", end_offset)
+
+
+@pytest.mark.parametrize(("known", "answered"), [(-1, True), (11, True), (12, False), (2**63 - 1, False)])
+def test_a_follower_that_does_not_know_the_high_watermark_is_told_at_once(
+    rig: Any, controller: Controller, known: int, answered: bool
+) -> None:
+    controller.commit(ControllerResult([], None), rig.now_ms)
+    end_offset = controller.log.end_offset
+    known = known if known in (-1, 2**63 - 1) else known - 12 + end_offset
+    rig.send(rig.connect(), rig.frame(request(end_offset, high_watermark=known), 18))
+    assert bool(rig.sends()) is answered
+
+
+def test_before_version_18_the_high_watermark_is_not_waited_for(rig: Any, controller: Controller) -> None:
+    rig.send(rig.connect(), rig.frame(request(controller.log.end_offset), 17))
+    assert rig.sends() == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"max_wait_ms": -1}, error_codes.INVALID_REQUEST),
+        ({"offset": -1}, error_codes.INVALID_REQUEST),
+        ({"last_epoch": -1}, error_codes.INVALID_REQUEST),
+        ({"last_epoch": 2}, error_codes.INVALID_REQUEST),
+        ({"epoch": 0}, error_codes.FENCED_LEADER_EPOCH),
+        ({"epoch": 2}, error_codes.UNKNOWN_LEADER_EPOCH),
+        ({"replica_state": ReplicaState(replica_id=3000)}, error_codes.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_a_bad_fetch_is_refused_at_once_in_the_partition(rig: Any, fields: dict[str, Any], error: int) -> None:
+    response = rig.ask(rig.connect(), request(**fields), 18)
+    partition = partition_of(response)
+    assert (response.error_code, partition.error_code) == (0, error)
+    assert (partition.high_watermark, partition.records) == (-1, b"")
+    assert partition.current_leader.leader_epoch == 1
+
+
+@pytest.mark.parametrize("cluster_id", ["", "other"])
+def test_another_cluster_is_refused(rig: Any, cluster_id: str) -> None:
+    response = rig.ask(rig.connect(), request(cluster_id=cluster_id), 18)
+    assert (response.error_code, response.responses) == (error_codes.INCONSISTENT_CLUSTER_ID, [])
+
+
+def test_the_own_cluster_is_served(rig: Any, controller: Controller) -> None:
+    response = rig.ask(rig.connect(), request(cluster_id=controller.config.cluster_id), 18)
+    assert partition_of(response).error_code == 0
+
+
+def test_the_cluster_is_checked_before_the_topic(rig: Any) -> None:
+    response = rig.ask(rig.connect(), request(cluster_id="other", topics=[]), 18)
+    assert response.error_code == error_codes.INCONSISTENT_CLUSTER_ID
+
+
+METADATA_PARTITION = FetchPartition(partition=0, last_fetched_epoch=0, current_leader_epoch=1)
+
+
+@pytest.mark.parametrize(
+    "topics",
+    [
+        [],
+        [FetchTopic(topic_id=bytes(16), partitions=[METADATA_PARTITION])],
+        [FetchTopic(topic_id=TOPIC_ID, partitions=[])],
+        [FetchTopic(topic_id=TOPIC_ID, partitions=[METADATA_PARTITION, METADATA_PARTITION])],
+        [FetchTopic(topic_id=TOPIC_ID, partitions=[FetchPartition(partition=1)])],
+        [FetchTopic(topic_id=TOPIC_ID, partitions=[METADATA_PARTITION])] * 2,
+    ],
+)
+def test_anything_but_the_metadata_log_is_refused(rig: Any, topics: list[FetchTopic]) -> None:
+    response = rig.ask(rig.connect(), request(topics=topics), 18)
+    assert (response.error_code, response.responses) == (error_codes.INVALID_REQUEST, [])
+
+
+@pytest.mark.parametrize("version", range(4, 13))
+def test_a_version_without_topic_ids_is_refused_as_by_kafka(rig: Any, version: int) -> None:
+    partition = FetchPartition(partition=0)
+    topics = [FetchTopic(topic="__cluster_metadata", partitions=[partition])]
+    response = rig.ask(rig.connect(), FetchRequest(replica_id=1, topics=topics), version)
+    assert response.responses == []
+    assert response.error_code == (error_codes.INVALID_REQUEST if version >= 7 else 0)
+
+
+@pytest.mark.parametrize("version", range(13, 19))
+def test_every_version_with_topic_ids_is_served(rig: Any, controller: Controller, version: int) -> None:
+    asked = request()
+    if version < 15:
+        asked.replica_id, asked.replica_state = 1, ReplicaState()
+    response = rig.ask(rig.connect(), asked, version)
+    assert partition_of(response).records == controller.log.read(0, 1 << 30)
+    assert len(response.node_endpoints) == (1 if version >= 17 else 0)
+    directory_id = DIRECTORY_ID if version >= 17 else bytes(16)
+    assert list(controller.log.observers.states(rig.now_ms)) == [ReplicaKey(1, directory_id)]
+
+
+def test_a_follower_with_a_longer_log_is_told_where_to_cut(
+    rig: Any, controller: Controller, caplog: pytest.LogCaptureFixture
+) -> None:
+    end_offset = controller.log.end_offset
+    partition = partition_of(rig.ask(rig.connect(), request(end_offset + 5), 18))
+    diverging = partition.diverging_epoch
+    assert (partition.error_code, diverging.epoch, diverging.end_offset) == (0, 1, end_offset)
+    assert partition.records == b""
+    assert f"replica 1 has the log up to {end_offset + 5}, epoch 1; this log ends at {end_offset}" in caplog.text
+    assert controller.log.observers.states(rig.now_ms) == {}
+
+
+def test_a_follower_without_a_log_is_sent_to_the_snapshot(rig: Any, controller: Controller) -> None:
+    snapshot_id = controller.log.write_snapshot([], rig.now_ms)
+    assert snapshot_id is not None
+    partition = partition_of(rig.ask(rig.connect(), request(), 18))
+    assert (partition.snapshot_id.end_offset, partition.snapshot_id.epoch) == snapshot_id
+    assert (partition.error_code, partition.records) == (0, b"")
+
+
+def test_a_broker_is_recorded_as_an_observer_and_a_plain_reader_is_not(rig: Any, controller: Controller) -> None:
+    connection, end_offset = rig.connect(), controller.log.end_offset
+    rig.ask(connection, request(replica_state=ReplicaState(replica_id=-1)), 18)
+    assert controller.log.observers.states(rig.now_ms) == {}
+    rig.ask(connection, request(max_wait_ms=0), 18)
+    rig.ask(connection, request(end_offset, max_wait_ms=0), 18)
+    (state,) = controller.log.observers.states(rig.now_ms).values()
+    assert state.log_end_offset == end_offset
+    assert state.last_caught_up_timestamp_ms == rig.now_ms
+
+
+def test_a_fetch_of_another_leaders_batch_after_a_restart_still_diverges(rig: Any, controller: Controller) -> None:
+    partition = partition_of(rig.ask(rig.connect(), request(5, last_epoch=0), 18))
+    assert (partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset) == (0, 0)
+
+
+def test_an_error_of_another_kind_is_said_at_the_top() -> None:
+    response = fetch.API.error(request(), error_codes.UNKNOWN_SERVER_ERROR, "text")
+    assert (response.error_code, response.responses) == (error_codes.UNKNOWN_SERVER_ERROR, [])
