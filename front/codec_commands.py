@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mockraft.wire.explain import Explanation
 
 UNREADABLE, MISUSED = 1, 2
+PIPE_COLUMNS = 200
 HEX_DIGITS = "0123456789abcdefABCDEF"
 NAMES_OF = {
     REQUEST: codec_names.request_name,
@@ -170,7 +171,8 @@ def explain_command(
         from mockraft.explain_view import show
         from rich.console import Console
 
-        console = Console(highlight=False)
+        # A file or a pipe has no width to save.
+        console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
         show(explanation, console)
         for advice in [] if explanation.error is None else hints(subject, content):
             console.print(f"  try it {advice}")

@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-BYTES_PER_ROW = 8
+BYTES_PER_ROW, BYTES_PER_NARROW_ROW = 8, 4
+WIDE_COLUMNS = 110
 ROWS_MAX = 2
 REST_BYTES_MAX = 64
 
@@ -33,16 +34,18 @@ def show(explanation: Explanation, console: Console) -> None:
     table.add_column("offset", justify="right", no_wrap=True)
     table.add_column("bytes", no_wrap=True)
     table.add_column("field", no_wrap=True)
-    table.add_column("type", no_wrap=True, style="dim")
-    table.add_column("value", ratio=1, overflow="fold")
+    is_wide = console.width >= WIDE_COLUMNS
+    if is_wide:
+        table.add_column("type", no_wrap=True, style="dim")
+    table.add_column("value", overflow="fold", min_width=16)
     above: list[str] = []
     arrays = {line.path for line in explanation.lines if line.type.endswith("array")}
     for line in explanation.lines:
         parts = _parts(line.path, arrays)
         for depth in range(_common(above, parts[:-1]), len(parts) - 1):
             if parts[: depth + 1] != above[: depth + 1]:
-                table.add_row("", "", _name(parts, depth), "", "")
-        table.add_row(*_cells(explanation.data, line, parts))
+                table.add_row("", "", _name(parts, depth))
+        table.add_row(*_cells(explanation.data, line, parts, is_wide))
         above = parts
     console.print(table)
     console.print()
@@ -72,31 +75,32 @@ def _name(parts: list[str], depth: int) -> Text:
     return Text("  " * depth + parts[depth], style="bold" if depth < len(parts) - 1 else "")
 
 
-def _cells(data: bytes, line: Line, parts: list[str]) -> tuple[Text, Text, Text, Text, Text]:
+def _cells(data: bytes, line: Line, parts: list[str], is_wide: bool) -> list[Text]:
     style = next((style for word, style in _STYLES if word in line.type), "cyan")
     if line.value == "null" or line.value.startswith("no "):
         style = "dim"
-    return (
+    width = BYTES_PER_ROW if is_wide else BYTES_PER_NARROW_ROW
+    return [
         Text(str(line.offset), style="dim"),
-        Text(_hex(data[line.offset : line.offset + line.length]), style=style),
+        Text(_hex(data[line.offset : line.offset + line.length], width), style=style),
         _name(parts, len(parts) - 1),
-        Text(line.type),
+        *([Text(line.type)] if is_wide else []),
         Text(line.value, style="bold red" if _is_error(line) else style),
-    )
+    ]
 
 
 def _is_error(line: Line) -> bool:
     return line.path.lower().endswith("errorcode") and not line.value.startswith("0 ")
 
 
-def _hex(data: bytes) -> str:
-    shown = BYTES_PER_ROW * ROWS_MAX
+def _hex(data: bytes, width: int) -> str:
+    shown = width * ROWS_MAX
     if len(data) > shown:
         # The last place of the last row says how many more there are.
         data, more = data[: shown - 2], f" … +{len(data) - shown + 2}"
     else:
         more = ""
-    rows = [data[i : i + BYTES_PER_ROW].hex(" ") for i in range(0, len(data), BYTES_PER_ROW)]
+    rows = [data[i : i + width].hex(" ") for i in range(0, len(data), width)]
     return "\n".join(rows) + more
 
 
