@@ -200,12 +200,14 @@ class Node:
                 break
             requests += 1
             sent_bytes += self._receive(connection, waiting.popleft(), now_ms, effects)
+        if connection.connection_id not in self._connections:
+            return
         failure = connection.reader.failure
         if failure is not None and not waiting and connection.parked is None:
             self._close(connection, "frame", f"refused: {failure}", now_ms, effects)
             return
         held_back = bool(waiting)
-        if held_back != connection.paused and connection.connection_id in self._connections:
+        if held_back != connection.paused:
             connection.paused = held_back
             pause = PauseReading if held_back else ResumeReading
             effects.append(pause(connection.connection_id))

@@ -147,6 +147,8 @@ class _Peer(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(high=UNREAD_BYTES_HIGH, low=0)
+        # As Kafka's Selector does: a peer that vanished without a word is noticed some day.
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         name = transport.get_extra_info("peername")
         self._listener.peer_made(self, f"{name[0]}:{name[1]}" if isinstance(name, tuple) else "unknown")
 

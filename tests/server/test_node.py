@@ -241,6 +241,14 @@ def test_closes_on_a_request_it_cannot_take_and_journals_why(rig: Any, frame: by
     assert rig.ask(good, BrokerHeartbeatRequest(), 1).is_fenced is False
 
 
+def test_two_reasons_to_close_give_one_line(rig: Any) -> None:
+    connection = rig.connect()
+    rig.send(connection, struct.pack(">ihhih", 10, 3, 0, 1, -1) + b"\xff\xff\xff\xff")
+    assert len(rig.closes()) == 1
+    assert "Metadata" in rig.node.journal.closed()[0].reason
+    assert len(rig.node.journal.closed()) == 1
+
+
 @pytest.mark.parametrize("length", [-1, 1 << 30])
 def test_closes_on_a_bad_length_after_answering_what_came_before(rig: Any, length: int) -> None:
     connection = rig.connect()
