@@ -1,1 +1,1 @@
-"""The generator of `mockraft.wire`'s messages and records out of Kafka's schemas; nothing imports it at run time."""
+"""Kafka's specs into mockraft.wire; never imported by what ships."""

@@ -1,0 +1,1 @@
+"""Kafka's own message specs, one folder a release, as package data."""

@@ -1,0 +1,1 @@
+"""Kafka's bytes and nothing else: messages, records, batches, frames, JSON form."""
