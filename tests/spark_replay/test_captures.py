@@ -36,7 +36,7 @@ def ipv6(body: bytes, extensions: bytes = b"", protocol: int = 6, size: int | No
 
 
 def capture(
-    path: Path, packets: list[bytes], link: int = 1, order: str = "<", nanoseconds: bool = False, snaplen: int = 65535
+    path: Path, packets: list[bytes], link: int = 1, order: str = "<", nanoseconds: bool = False, snaplen: int = 262144
 ) -> Path:
     magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
     out = [pack(f"{order}IHHIIII", magic, 2, 4, 0, 0, snaplen, link)]
