@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
 import uvloop
 from mockraft.brokers.config import draw_config, registration_of
 from mockraft.brokers.observer import METADATA_TOPIC, METADATA_TOPIC_ID
@@ -31,7 +32,8 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
 NAMES = {"mockraft": "mockraft", "kafka": "Kafka 4.3.1's controller"}
-ROUNDS = 2
+ROUNDS = 3
+WARM_UP_S = 2
 FAR_AHEAD = 1 << 40
 PACED_PER_S = 500
 # Size, correlation id, tags and throttle time come first: the error code of a heartbeat or fetch response.
@@ -46,6 +48,9 @@ class WarmKafkaController(KafkaController):
         self.launch([java(), "-Xmx768m", "-Xms768m", "-cp", classpath(self.version), "kafka.Kafka", str(path)])
 
 
+AnyController = WarmKafkaController | MockraftController
+
+
 class Load(NamedTuple):
     """Frames to send in turn on each connection, and at which pace (0: as fast as answers come)."""
 
@@ -55,11 +60,12 @@ class Load(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What came of one run: answers, errors, seconds and each answer's latency in ms."""
+    """What came of one run: answers, errors, seconds, the controller's CPU seconds, and latencies in ms, sorted."""
 
     answers: int
     errors: int
     seconds: float
+    cpu_s: float
     latencies_ms: list[float]
 
 
@@ -79,7 +85,9 @@ class Runner(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
         # Paced connections do not all start at once.
-        asyncio.get_running_loop().call_later(random.random() * self.pause_s, self._send)
+        loop = asyncio.get_running_loop()
+        self._due = loop.time() + random.random() * self.pause_s
+        loop.call_at(self._due, self._send)
 
     def data_received(self, data: bytes) -> None:
         if self._held:
@@ -93,7 +101,8 @@ class Runner(asyncio.Protocol):
         if self.over():
             self.transport.close()
         elif self.pause_s:
-            asyncio.get_running_loop().call_later(self.pause_s, self._send)
+            self._due += self.pause_s
+            asyncio.get_running_loop().call_at(self._due, self._send)
         else:
             self._send()
 
@@ -112,8 +121,10 @@ class Runner(asyncio.Protocol):
         self.transport.write(frame)
 
 
-async def run(address: tuple[str, int], load: Load, connections: int, seconds: float) -> Measured:
+async def run(controller: AnyController, load: Load, connections: int, seconds: float) -> Measured:
     loop = asyncio.get_running_loop()
+    process = psutil.Process(controller.pid)
+    cpu_before = sum(process.cpu_times()[:2])
     began = time.perf_counter()
     end = began + seconds
     pause_s = connections / load.per_s if load.per_s else 0.0
@@ -121,14 +132,16 @@ async def run(address: tuple[str, int], load: Load, connections: int, seconds: f
     for number in range(connections):
         frames = load.frames[number::connections] or load.frames
         _, runner = await loop.create_connection(
-            lambda frames=frames: Runner(frames, pause_s, lambda: time.perf_counter() >= end), *address
+            lambda frames=frames: Runner(frames, pause_s, lambda: time.perf_counter() >= end),
+            controller.host,
+            controller.port,
         )
         runners.append(runner)
     await asyncio.gather(*(runner.done for runner in runners))
     latencies = [latency for runner in runners for latency in runner.latencies_ms]
-    return Measured(
-        len(latencies), sum(runner.errors for runner in runners), time.perf_counter() - began, sorted(latencies)
-    )
+    taken_s = time.perf_counter() - began
+    cpu_s = sum(process.cpu_times()[:2]) - cpu_before
+    return Measured(len(latencies), sum(runner.errors for runner in runners), taken_s, cpu_s, sorted(latencies))
 
 
 async def register(connection: KafkaConnection, cluster_id: str, brokers: int) -> list[bytes]:
@@ -172,11 +185,11 @@ async def fetch_frames(connection: KafkaConnection, cluster_id: str) -> tuple[by
     return of_all, of_none, len(log.records)
 
 
-async def prepared(address: tuple[str, int], cluster_id: str, brokers: int) -> tuple[list[Load], int]:
-    connection = await connect(*address, client_id="benchmark")
+async def prepared(controller: AnyController, brokers: int) -> tuple[list[Load], int]:
+    connection = await connect(controller.host, controller.port, client_id="benchmark")
     try:
-        heartbeats = await register(connection, cluster_id, brokers)
-        of_all, of_none, log_bytes = await fetch_frames(connection, cluster_id)
+        heartbeats = await register(connection, controller.cluster_id, brokers)
+        of_all, of_none, log_bytes = await fetch_frames(connection, controller.cluster_id)
     finally:
         await connection.close()
     loads = [
@@ -189,21 +202,20 @@ async def prepared(address: tuple[str, int], cluster_id: str, brokers: int) -> t
 
 
 async def measure(
-    controllers: dict[str, KafkaController | MockraftController], brokers: int, connections: int, seconds: float
+    controllers: dict[str, AnyController], brokers: int, connections: int, seconds: float
 ) -> tuple[dict[str, dict[str, list[Measured]]], int]:
     """Load → controller → its runs."""
-    addresses = {kind: (each.host, each.port) for kind, each in controllers.items()}
     loads: dict[str, list[Load]] = {}
     log_bytes = 0
     for kind, each in controllers.items():
-        loads[kind], log_bytes = await prepared(addresses[kind], each.cluster_id, brokers)
+        loads[kind], log_bytes = await prepared(each, brokers)
         for load in loads[kind]:  # both are warm before anything counts
-            await run(addresses[kind], load, connections, seconds)
+            await run(each, load, connections, WARM_UP_S)
     results: dict[str, dict[str, list[Measured]]] = {}
     for number, load in enumerate(loads["mockraft"]):
         for turn in range(ROUNDS):
             for kind in controllers if turn % 2 else reversed(controllers):
-                measured = await run(addresses[kind], loads[kind][number], connections, seconds)
+                measured = await run(controllers[kind], loads[kind][number], connections, seconds)
                 results.setdefault(load.name, {}).setdefault(kind, []).append(measured)
     return results, log_bytes
 
@@ -229,6 +241,7 @@ def report(
                     load,
                     NAMES[kind],
                     f"{per_s(runs):,.0f}",
+                    f"{1e6 * statistics.median(run.cpu_s / run.answers for run in runs):.0f}",
                     *(f"{percentile(runs, share):.2f}" for share in (0.5, 0.99, 1.0)),
                     sum(run.errors for run in runs),
                 ]
@@ -241,11 +254,12 @@ def report(
     return {
         "title": "Heartbeats and fetches",
         "about": f"{brokers} registered, unfenced brokers; {connections} connections with one request under way each; "
-        f"the whole log is {log_bytes:,} bytes. Load and controllers share the machine's cores.",
+        f"the whole log is {log_bytes:,} bytes. "
+        "Load and controllers share the machine's cores; CPU is the controller's own.",
         "tables": [
             {
                 "title": "Answers a second and latency",
-                "columns": ["load", "controller", "answers/s", "p50 ms", "p99 ms", "max ms", "errors"],
+                "columns": ["load", "controller", "answers/s", "CPU µs each", "p50 ms", "p99 ms", "max ms", "errors"],
                 "rows": rows,
             }
         ],
@@ -257,11 +271,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--brokers", type=int, default=100)
     parser.add_argument("--connections", type=int, default=50)
-    parser.add_argument("--seconds", type=float, default=1.5, help="of each load, controller and turn")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each load, controller and turn")
     parser.add_argument("--json", action="store_true", help="the result as JSON, for run.py")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        controllers: dict[str, KafkaController | MockraftController] = {
+        controllers: dict[str, AnyController] = {
             "mockraft": MockraftController(Path(folder) / "mockraft", random_uuid()),
             "kafka": WarmKafkaController(Path(folder) / "kafka", random_uuid()),
         }
