@@ -131,9 +131,8 @@ def emit_room(room: Room, specs: list[MessageSpec]) -> str:
         parts.append(_keyed("REQUESTS", specs, "request"))
         parts.append(_keyed("RESPONSES", specs, "response"))
         for kind in ("request", "response"):
-            parts.append(
-                _table(f"_FLEXIBLE_{kind.upper()}S", {s.api_key: _flexible_from(s) for s in specs if s.kind == kind})
-            )
+            flexible_from = sorted((s.api_key, _flexible_from(s)) for s in specs if s.kind == kind)
+            parts.append(_table(f"_FLEXIBLE_{kind.upper()}S", dict(flexible_from)))
     return "".join(parts) + _BY_NAME.replace("{what}", room.what) + room.lookups
 
 

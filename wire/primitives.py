@@ -30,6 +30,9 @@ ZERO_UUID = bytes(16)
 STRING_BYTES_MAX = 0x7FFF
 """Longest string in bytes, compact or not, as in Kafka's generated classes."""
 
+UINT32_MAX = 0xFFFFFFFF
+"""Highest value of an unsigned varint: a tag, a size, a compact length."""
+
 ZERO_SIZE_COUNT_MAX = 0xFFFF
 """Most elements of an array whose elements take no bytes: nothing else bounds their number."""
 
@@ -42,7 +45,7 @@ UVARINTS = tuple(bytes((value,)) for value in range(128))
 READ_FAULTS = (WireError, error, IndexError, KeyError, UnicodeDecodeError, OverflowError)
 """What reading malformed bytes can raise inside a generated reader."""
 
-WRITE_FAULTS = (WireError, error, AttributeError, IndexError, KeyError, OverflowError, TypeError, UnicodeEncodeError)
+WRITE_FAULTS = (error, AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
 """What writing a value that its field cannot hold can raise inside a generated writer."""
 
 _structs: dict[str, Struct] = {}
@@ -140,7 +143,7 @@ def long_uvarint(d: bytes, o: int, n: int) -> tuple[int, int]:
         o += 1
         n |= (byte & 0x7F) << shift
         if byte < 128:
-            if n > 0xFFFFFFFF:
+            if n > UINT32_MAX:
                 break
             return n, o
     raise WireError("a varint of more than 32 bits", offset=start)
@@ -301,8 +304,13 @@ def write_uuids(values: Sequence[bytes], field: str) -> bytes:
 
 
 def write_tags(unknown: Sequence[tuple[int, bytes]]) -> bytes:
-    """A tag section without known tags."""
-    return _section(list(unknown))
+    """A tag section without known tags: ascending, and those of the same tag in the order that they came in."""
+    out = [write_uvarint(len(unknown))]
+    for tag, value in sorted(unknown, key=_tag_of):
+        if not 0 <= tag <= UINT32_MAX:
+            raise WireError(f"{tag} is no tag", field="unknown_tagged_fields")
+        out += (write_uvarint(tag), write_uvarint(len(value)), value)
+    return b"".join(out)
 
 
 def write_tag(tag: int, parts: list[bytes]) -> bytes:
@@ -313,23 +321,14 @@ def write_tag(tag: int, parts: list[bytes]) -> bytes:
 
 def merge_tags(out: list[bytes], at: int, unknown: Sequence[tuple[int, bytes]]) -> None:
     """Close a tag section that begins at `out[at]` and has its known tags after it, one part each."""
-    pairs = list(unknown)
+    known: list[tuple[int, bytes]] = []
     for part in out[at + 1 :]:
         tag, size, o = tag_header(part, 0)
-        pairs.append((tag, part[o : o + size]))
-    out[at:] = [_section(pairs)]
-
-
-def _section(pairs: list[tuple[int, bytes]]) -> bytes:
-    pairs.sort(key=_tag_of)
-    last = -1
-    out = [write_uvarint(len(pairs))]
-    for tag, value in pairs:
-        if tag == last or not 0 <= tag <= 0xFFFFFFFF:
-            raise WireError(f"tag {tag} is there twice" if tag == last else f"{tag} is no tag")
-        last = tag
-        out += (write_uvarint(tag), write_uvarint(len(value)), value)
-    return b"".join(out)
+        known.append((tag, part[o : o + size]))
+    both = {tag for tag, _ in known} & {tag for tag, _ in unknown}
+    if both:
+        raise WireError(f"tag {min(both)} is both a field's and unknown", field="unknown_tagged_fields")
+    out[at:] = [write_tags([*known, *unknown])]
 
 
 def _tag_of(pair: tuple[int, bytes]) -> int:

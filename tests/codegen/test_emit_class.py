@@ -1,0 +1,127 @@
+"""The classes that schemas become."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mockraft.codegen.emit_class import annotation
+from mockraft.codegen.parse import parse
+
+MessageOf = Callable[..., Any]
+
+TOPIC = {"name": "Topics", "type": "[]Topic", "fields": [{"name": "Name", "type": "string", "versions": "0+"}]}
+LEADER = {
+    "name": "Leader",
+    "type": "Leader",
+    "fields": [{"name": "Id", "type": "int32", "versions": "0+", "default": -1}],
+}
+
+
+class TestEmittedClass:
+    def test_has_the_schemas_defaults(self, message_of: MessageOf) -> None:
+        message = message_of(
+            {"name": "Max", "type": "int32", "default": "0x7fffffff"},
+            {"name": "Name", "type": "string", "default": "null", "nullableVersions": "0+"},
+            {"name": "Id", "type": "uuid"},
+            {"name": "On", "type": "bool", "default": "True"},
+            TOPIC,
+            LEADER,
+        )()
+        assert (message.max, message.name, message.id, message.on, message.topics) == (
+            0x7FFFFFFF,
+            None,
+            bytes(16),
+            True,
+            [],
+        )
+        assert message.leader.id == -1
+        assert message.unknown_tagged_fields == ()
+
+    def test_has_the_versions(self, message_of: MessageOf) -> None:
+        cls = message_of(TOPIC, validVersions="2-5", flexibleVersions="4+", apiKey=77, latestVersionUnstable=True)
+        assert (cls.api_key, cls.min_version, cls.max_version, cls.flexible_from) == (77, 2, 5, 4)
+        assert cls.latest_version_unstable
+        never = message_of(TOPIC, validVersions="2-5")
+        assert (never.api_key, never.flexible_from, never.latest_version_unstable) == (-1, 6, False)
+
+    def test_never_shares_a_list_or_a_struct(self, message_of: MessageOf) -> None:
+        cls = message_of(TOPIC, LEADER)
+        assert cls().topics is not cls().topics
+        assert cls().leader is not cls().leader
+
+    def test_takes_none_as_a_value_not_as_the_default(self, message_of: MessageOf) -> None:
+        nullable = TOPIC | {"nullableVersions": "0+"}
+        assert message_of(nullable)(topics=None).topics is None
+        assert message_of(nullable)().topics == []
+
+    def test_takes_fields_by_name_only(self, message_of: MessageOf) -> None:
+        cls = message_of({"name": "Id", "type": "int32"})
+        assert cls(id=3).id == 3
+        with pytest.raises(TypeError):
+            cls(3)
+        with pytest.raises(TypeError):
+            cls(idd=3)
+
+    def test_has_no_room_for_anything_else(self, message_of: MessageOf) -> None:
+        with pytest.raises(AttributeError):
+            message_of({"name": "Id", "type": "int32"})().other = 1
+
+    def test_compares_by_value_whether_made_or_read(self, message_of: MessageOf) -> None:
+        cls = message_of({"name": "Id", "type": "int32"}, TOPIC, flexibleVersions="0+")
+        made = cls(id=3)
+        assert made == cls.read(made.write(0), 0)
+        assert made != cls(id=4)
+        assert made != cls(id=3, unknown_tagged_fields=[(9, b"x")])
+        assert made != (3, [])
+        assert message_of({"name": "Id", "type": "int32"})() != message_of({"name": "Id", "type": "int32"})()
+
+    def test_is_an_instance_of_its_class_however_it_came_about(self, message_of: MessageOf) -> None:
+        cls = message_of({"name": "Id", "type": "int32"})
+        read = cls.read(bytes(4), 0)
+        assert isinstance(read, cls)
+        assert type(read).__name__ == "TestRequest"
+
+    def test_cannot_be_a_key(self, message_of: MessageOf) -> None:
+        with pytest.raises(TypeError):
+            hash(message_of(TOPIC)())
+
+    def test_shows_its_fields(self, message_of: MessageOf) -> None:
+        cls = message_of({"name": "Id", "type": "int32"}, LEADER)
+        shown = "TestRequest(id=3, leader=Leader(id=-1))"
+        assert repr(cls(id=3)) == repr(cls.read(cls(id=3).write(0), 0)) == shown
+        assert repr(cls(unknown_tagged_fields=[(1, b"")])).endswith("unknown_tagged_fields=[(1, b'')])")
+
+    def test_can_be_copied_and_pickled(self, message_of: MessageOf) -> None:
+        cls = message_of({"name": "Id", "type": "int32"}, TOPIC)
+        read = cls.read(cls(id=3, topics=[]).write(0), 0)
+        assert pickle.loads(pickle.dumps(read)) == read
+        assert copy.deepcopy(read) == copy.copy(read) == read
+
+    def test_quotes_in_what_a_schema_says_do_no_harm(self, message_of: MessageOf) -> None:
+        about = 'the "name",\n"""\\ or so: ' + "long " * 40
+        cls = message_of(TOPIC | {"about": about}, {"name": "Id", "type": "int32", "about": about})
+        assert cls().topics == []
+
+
+class TestAnnotation:
+    @pytest.mark.parametrize(
+        ("kind", "nullable", "python"),
+        [
+            ("int16", None, "int"),
+            ("bool", None, "bool"),
+            ("float64", None, "float"),
+            ("uuid", None, "bytes"),
+            ("string", "1+", "str | None"),
+            ("records", "0+", "bytes | None"),
+            ("[]int32", None, "list[int]"),
+            ("[]string", "0+", "list[str] | None"),
+            ("[]uuid", None, "list[bytes]"),
+        ],
+    )
+    def test_is_the_python_type_over_all_versions(self, kind: str, nullable: str | None, python: str) -> None:
+        more = f', "nullableVersions": "{nullable}"' if nullable else ""
+        field = f'{{"name": "F", "type": "{kind}", "versions": "0+"{more}}}'
+        text = f'{{"type": "data", "name": "X", "validVersions": "0", "fields": [{field}]}}'
+        assert annotation(parse(text, "x.json").body.fields[0]) == python

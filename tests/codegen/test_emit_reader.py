@@ -1,0 +1,228 @@
+"""What generated readers take and refuse, by invented schemas and bytes written by hand."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mockraft.wire.errors import WireError
+
+MessageOf = Callable[..., Any]
+
+ID = {"name": "Id", "type": "int32"}
+NAME = {"name": "Name", "type": "string"}
+NULLABLE_NAME = NAME | {"nullableVersions": "0+"}
+
+LEADER = {
+    "name": "Leader",
+    "type": "Leader",
+    "nullableVersions": "0+",
+    "default": "null",
+    "fields": [ID | {"versions": "0+"}],
+}
+ISR = {
+    "name": "Isr",
+    "type": "[]int32",
+    "taggedVersions": "0+",
+    "tag": 1,
+    "nullableVersions": "0+",
+    "default": "null",
+}
+LATER = {"name": "Fenced", "type": "int8", "versions": "1+", "taggedVersions": "1+", "tag": 2}
+
+
+def read(cls: Any, text: str, version: int = 0) -> Any:
+    return cls.read(bytes.fromhex(text), version)
+
+
+class TestFixedFields:
+    def test_are_big_endian_and_of_their_own_sign(self, message_of: MessageOf) -> None:
+        kinds = ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64")
+        cls = message_of(*({"name": f"F{i}", "type": kind} for i, kind in enumerate(kinds)))
+        message = read(cls, "01 ff fffe fffe fffffffd fffffffd fffffffffffffffc 3ff8000000000000")
+        values = [getattr(message, f"f{i}") for i in range(len(kinds))]
+        assert values == [True, -1, -2, 65534, -3, 4294967293, -4, 1.5]
+
+    def test_any_byte_but_zero_is_true(self, message_of: MessageOf) -> None:
+        cls = message_of({"name": "On", "type": "bool"})
+        assert read(cls, "07").on is True
+        assert read(cls, "07").write(0) == b"\x01"
+
+    def test_a_uuid_is_its_sixteen_bytes(self, message_of: MessageOf) -> None:
+        assert (
+            read(message_of({"name": "Id", "type": "uuid"}), "00112233445566778899aabbccddeeff").id[:2] == b"\x00\x11"
+        )
+
+    def test_trailing_bytes_are_refused_with_their_place(self, message_of: MessageOf) -> None:
+        with pytest.raises(WireError, match=r"TestRequest v0: 1 bytes too many \(offset 4\)"):
+            read(message_of(ID), "00000001 00")
+
+    def test_read_from_gives_the_end_instead(self, message_of: MessageOf) -> None:
+        message, end = message_of(ID).read_from(bytes.fromhex("ffff 00000001 ff"), 0, 2)
+        assert (message.id, end) == (1, 6)
+
+    @pytest.mark.parametrize("version", [-1, 1])
+    def test_a_version_that_is_not_there_is_refused(self, message_of: MessageOf, version: int) -> None:
+        with pytest.raises(WireError, match=f"TestRequest has versions 0 to 0, not {version}"):
+            read(message_of(ID), "00000001", version)
+
+
+class TestStrings:
+    def test_have_two_bytes_of_length_in_plain_versions(self, message_of: MessageOf) -> None:
+        assert read(message_of(NAME), "0002 c3a4").name == "ä"
+
+    @pytest.mark.parametrize("length", ["ffff", "8000"])
+    def test_any_negative_length_is_null(self, message_of: MessageOf, length: str) -> None:
+        assert read(message_of(NULLABLE_NAME), length).name is None
+
+    def test_have_a_varint_of_one_more_in_flexible_versions(self, message_of: MessageOf) -> None:
+        assert read(message_of(NAME, flexibleVersions="0+"), "03 6162 00").name == "ab"
+
+    @pytest.mark.parametrize("length", ["00", "8000", "808000", "8080808000"])
+    def test_an_overlong_zero_is_null_too(self, message_of: MessageOf, length: str) -> None:
+        assert read(message_of(NULLABLE_NAME, flexibleVersions="0+"), f"{length} 00").name is None
+        with pytest.raises(WireError, match=r"null in a field that cannot be null \(field Name"):
+            read(message_of(NAME, flexibleVersions="0+"), f"{length} 00")
+
+    @pytest.mark.parametrize("length", ["8100", "81808000"])
+    def test_an_overlong_one_is_empty(self, message_of: MessageOf, length: str) -> None:
+        assert read(message_of(NAME, flexibleVersions="0+"), f"{length} 00").name == ""
+
+    @pytest.mark.parametrize("length", ["ffffffff1f", "8080808080", "808080808001"])
+    def test_a_length_of_more_than_32_bits_is_refused(self, message_of: MessageOf, length: str) -> None:
+        with pytest.raises(WireError, match=r"a varint of more than 32 bits \(offset 0\)"):
+            read(message_of(NULLABLE_NAME, flexibleVersions="0+"), f"{length} 00")
+
+    def test_have_at_most_32767_bytes_even_with_a_varint(self, message_of: MessageOf) -> None:
+        cls = message_of(NULLABLE_NAME, flexibleVersions="0+")
+        assert len(cls.read(b"\x80\x80\x02" + b"a" * 32767 + b"\0", 0).name) == 32767
+        with pytest.raises(WireError, match="a string of 32768 bytes; the longest has 32767"):
+            cls.read(b"\x81\x80\x02" + b"a" * 32768 + b"\0", 0)
+
+    def test_have_to_be_utf8(self, message_of: MessageOf) -> None:
+        with pytest.raises(WireError, match=r"a string is not UTF-8: .* \(offset"):
+            read(message_of(NAME), "0002 ff41")
+
+    def test_cannot_be_null_where_the_version_has_no_null(self, message_of: MessageOf) -> None:
+        later = NAME | {"nullableVersions": "1+"}
+        cls = message_of(later, validVersions="0-1")
+        assert read(cls, "ffff", 1).name is None
+        with pytest.raises(WireError, match="field Name"):
+            read(cls, "ffff", 0)
+
+
+class TestArrays:
+    def test_of_values(self, message_of: MessageOf) -> None:
+        cls = message_of(
+            {"name": "Isr", "type": "[]int32", "nullableVersions": "0+"}, validVersions="0-1", flexibleVersions="1+"
+        )
+        assert read(cls, "00000002 00000001 00000002").isr == [1, 2]
+        assert read(cls, "ffffffff").isr is None
+        assert read(cls, "03 00000001 00000002 00", 1).isr == [1, 2]
+        assert read(cls, "01 00", 1).isr == []
+        assert read(cls, "00 00", 1).isr is None
+        assert cls.read(b"\x81\x08" + bytes(4 * 1024) + b"\0", 1).isr == [0] * 1024
+
+    @pytest.mark.parametrize("kind", ["[]int32", "[]uuid", "[]string", "[]bytes", "[]Topic", "[]Pair"])
+    def test_a_length_that_the_bytes_cannot_hold_allocates_nothing(self, message_of: MessageOf, kind: str) -> None:
+        field: dict[str, Any] = {"name": "All", "type": kind}
+        if kind == "[]Topic":
+            field["fields"] = [NAME | {"versions": "0+"}]
+        if kind == "[]Pair":
+            field["fields"] = [ID | {"versions": "0+"}]
+        cls = message_of(field, validVersions="0-1", flexibleVersions="1+")
+        with pytest.raises(WireError):
+            read(cls, "7fffffff 00000000")
+        with pytest.raises(WireError, match="an array of 4294967294 elements where"):
+            read(cls, "ffffffff0f 00000000", 1)
+
+    def test_elements_without_bytes_have_a_bounded_number(self, message_of: MessageOf) -> None:
+        cls = message_of({"name": "Marks", "type": "[]Mark", "fields": []})
+        assert len(read(cls, "00000003").marks) == 3
+        with pytest.raises(WireError, match="an array of 65536 elements where 65535 fit"):
+            read(cls, "00010000")
+
+    def test_structs_of_fixed_fields_keep_their_unknown_tags(self, message_of: MessageOf) -> None:
+        pairs = {"name": "Pairs", "type": "[]Pair", "fields": [ID | {"versions": "0+"}]}
+        cls = message_of(pairs, ID, flexibleVersions="0+")
+        text = "04 00000001 00 00000002 01 07 01 aa 00000003 00 00000009 00"
+        message = read(cls, text)
+        assert [pair.id for pair in message.pairs] == [1, 2, 3]
+        assert [list(pair.unknown_tagged_fields) for pair in message.pairs] == [[], [(7, b"\xaa")], []]
+        assert message.id == 9
+        assert message.write(0) == bytes.fromhex(text)
+
+    def test_structs_of_fixed_fields_in_plain_versions(self, message_of: MessageOf) -> None:
+        pairs = {"name": "Pairs", "type": "[]Pair", "fields": [ID | {"versions": "0+"}]}
+        message = read(message_of(pairs, ID), "00000002 00000001 00000002 00000009")
+        assert ([pair.id for pair in message.pairs], message.id) == ([1, 2], 9)
+
+
+class TestNullableStructs:
+    def test_have_a_byte_before_them(self, message_of: MessageOf) -> None:
+        cls = message_of(LEADER, ID)
+        assert read(cls, "ff 00000007").leader is None
+        assert read(cls, "01 00000003 00000007").leader.id == 3
+        assert read(cls, "01 00000003 00000007").id == 7
+
+
+class TestTags:
+    def cls(self, message_of: MessageOf) -> Any:
+        return message_of(ID, ISR, LATER, validVersions="0-1", flexibleVersions="0+")
+
+    def test_known_ones_are_fields(self, message_of: MessageOf) -> None:
+        message = read(self.cls(message_of), "00000005 02 01 05 02 00000009 02 01 07", 1)
+        assert (message.isr, message.fenced, list(message.unknown_tagged_fields)) == ([9], 7, [])
+
+    def test_absent_ones_have_their_default(self, message_of: MessageOf) -> None:
+        message = read(self.cls(message_of), "00000005 00", 1)
+        assert (message.isr, message.fenced) == (None, 0)
+
+    def test_unknown_ones_are_kept(self, message_of: MessageOf) -> None:
+        text = "00000005 03 00 02 0102 01 05 02 00000009 c801 00"
+        message = read(self.cls(message_of), text)
+        assert message.unknown_tagged_fields == [(0, b"\x01\x02"), (200, b"")]
+        assert message.write(0) == bytes.fromhex(text)
+
+    def test_long_counts_and_sizes(self, message_of: MessageOf) -> None:
+        body = (
+            b"".join(bytes((0x80 | tag & 0x7F, tag >> 7, 0)) for tag in range(300, 500))
+            + b"\xf4\x03\x80\x01"
+            + b"x" * 128
+        )
+        data = bytes(4) + b"\xc9\x01" + body
+        message = self.cls(message_of).read(data, 0)
+        assert len(message.unknown_tagged_fields) == 201
+        assert message.unknown_tagged_fields[-1] == (500, b"x" * 128)
+        assert message.write(0) == data
+
+    def test_the_last_of_a_repeated_known_tag_counts(self, message_of: MessageOf) -> None:
+        assert read(self.cls(message_of), "00000005 02 02 01 07 02 01 08", 1).fenced == 8
+
+    def test_a_tag_that_only_other_versions_know_is_refused(self, message_of: MessageOf) -> None:
+        with pytest.raises(WireError, match=r"not valid in this version \(field Fenced"):
+            read(self.cls(message_of), "00000005 01 02 01 07", 0)
+
+    @pytest.mark.parametrize("section", ["01 02 02 0700", "01 01 06 02 00000009 00", "01 01 04 02 00000009"])
+    def test_a_size_that_is_not_the_values_is_refused(self, message_of: MessageOf, section: str) -> None:
+        with pytest.raises(WireError, match="the tagged field's size is not its value's"):
+            read(self.cls(message_of), f"00000005 {section}", 1)
+
+    @pytest.mark.parametrize("section", ["01 09 05 aa", "01 09 ffffffff0f aa", "ffffffff0f", "8101 00", "03 09 00"])
+    def test_sizes_and_counts_beyond_the_bytes_are_refused(self, message_of: MessageOf, section: str) -> None:
+        with pytest.raises(WireError):
+            read(self.cls(message_of), f"00000005 {section}", 1)
+
+
+class TestFieldsOfOtherVersions:
+    def test_have_their_defaults(self, message_of: MessageOf) -> None:
+        old = {"name": "Old", "type": "int16", "versions": "0", "default": "-1"}
+        new = {"name": "New", "type": "Leader", "versions": "1+", "fields": [ID | {"versions": "1+"}]}
+        cls = message_of(old, new, validVersions="0-1")
+        assert read(cls, "0007", 0).old == 7
+        assert read(cls, "0007", 0).new.id == 0
+        assert read(cls, "00000007", 1).old == -1
+
+    def test_a_field_with_flexible_versions_none_keeps_its_plain_length(self, message_of: MessageOf) -> None:
+        cls = message_of(NAME | {"flexibleVersions": "none"}, NULLABLE_NAME | {"name": "Rack"}, flexibleVersions="0+")
+        message = read(cls, "0001 61 02 62 00")
+        assert (message.name, message.rack) == ("a", "b")

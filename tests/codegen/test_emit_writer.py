@@ -1,0 +1,224 @@
+"""What generated writers write and refuse, by invented schemas and bytes written by hand."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mockraft.wire.errors import WireError
+
+MessageOf = Callable[..., Any]
+
+ID = {"name": "Id", "type": "int32"}
+NAME = {"name": "Name", "type": "string"}
+
+
+class TestFixedFields:
+    @pytest.mark.parametrize(
+        ("kind", "value"),
+        [
+            ("int8", 128),
+            ("int8", -129),
+            ("int16", 1 << 15),
+            ("uint16", -1),
+            ("uint16", 1 << 16),
+            ("int32", 1 << 31),
+            ("uint32", 1 << 32),
+            ("int64", 1 << 63),
+            ("int32", 1.0),
+            ("int32", None),
+            ("int32", "1"),
+            ("float64", "x"),
+            ("uuid", b"short"),
+            ("uuid", bytes(17)),
+            ("uuid", "0123456789abcdef"),
+            ("uuid", None),
+        ],
+    )
+    def test_a_value_that_does_not_fit_is_refused(self, message_of: MessageOf, kind: str, value: object) -> None:
+        plain, flexible = (
+            message_of({"name": "F", "type": kind}),
+            message_of({"name": "F", "type": kind}, flexibleVersions="0+"),
+        )
+        for cls in (plain, flexible):
+            with pytest.raises(WireError, match="TestRequest v0"):
+                cls(f=value).write(0)
+
+    def test_a_version_that_is_not_there_is_refused(self, message_of: MessageOf) -> None:
+        with pytest.raises(WireError, match="TestRequest has versions 0 to 0, not 3"):
+            message_of(ID)().write(3)
+
+
+class TestBlocks:
+    @pytest.mark.parametrize("kind", ["string", "bytes", "records"])
+    def test_null_is_refused_where_the_version_has_none(self, message_of: MessageOf, kind: str) -> None:
+        field = {"name": "F", "type": kind, "nullableVersions": "1+"}
+        cls = message_of(field, validVersions="0-2", flexibleVersions="2+")
+        with pytest.raises(WireError):
+            cls(f=None).write(0)
+        assert cls(f=None).write(1) == (b"\xff\xff" if kind == "string" else b"\xff\xff\xff\xff")
+        assert cls(f=None).write(2) == b"\0\0"
+
+    @pytest.mark.parametrize(("length", "prefix"), [(0, "01"), (126, "7f"), (127, "8001"), (16383, "808001")])
+    def test_compact_lengths_are_one_more(self, message_of: MessageOf, length: int, prefix: str) -> None:
+        for kind, value in (("string", "x" * length), ("bytes", b"x" * length)):
+            written = message_of(ID, {"name": "F", "type": kind}, flexibleVersions="0+")(f=value).write(0)
+            assert written == bytes(4) + bytes.fromhex(prefix) + b"x" * length + b"\0"
+
+    @pytest.mark.parametrize("flexible", ["none", "0+"])
+    def test_a_string_has_at_most_32767_bytes(self, message_of: MessageOf, flexible: str) -> None:
+        cls = message_of(NAME, flexibleVersions=flexible)
+        assert len(cls(name="a" * 32767).write(0)) > 32767
+        with pytest.raises(WireError):
+            cls(name="ä" * 16384).write(0)
+
+    @pytest.mark.parametrize("value", [b"bytes", 7, "\ud800"])
+    def test_a_string_is_text_that_utf8_has(self, message_of: MessageOf, value: object) -> None:
+        with pytest.raises(WireError):
+            message_of(NAME)(name=value).write(0)
+
+    def test_bytes_are_no_text(self, message_of: MessageOf) -> None:
+        with pytest.raises(WireError):
+            message_of({"name": "F", "type": "bytes"})(f="text").write(0)
+
+
+class TestArrays:
+    def test_of_values(self, message_of: MessageOf) -> None:
+        cls = message_of(
+            {"name": "Isr", "type": "[]int32", "nullableVersions": "0+"}, validVersions="0-1", flexibleVersions="1+"
+        )
+        assert cls(isr=[1]).write(0) == bytes.fromhex("00000001 00000001")
+        assert cls(isr=None).write(0) == bytes.fromhex("ffffffff")
+        assert cls(isr=[1]).write(1) == bytes.fromhex("02 00000001 00")
+        assert cls(isr=None).write(1) == bytes.fromhex("00 00")
+        assert cls(isr=list(range(300))).write(1)[:2] == bytes.fromhex("ad02")
+        with pytest.raises(WireError):
+            cls(isr=[1, 1 << 40]).write(1)
+
+    def test_of_uuids_of_16_bytes_each(self, message_of: MessageOf) -> None:
+        cls = message_of({"name": "Dirs", "type": "[]uuid"})
+        assert cls(dirs=[bytes(16)] * 2).write(0) == b"\0\0\0\2" + bytes(32)
+        with pytest.raises(WireError, match=r"a uuid has 16 bytes \(field Dirs\)"):
+            cls(dirs=[bytes(15), bytes(17)]).write(0)
+
+    @pytest.mark.parametrize("count", [1, 9, 300])
+    def test_many_structs_of_one_field_are_the_same_bytes_as_few(self, message_of: MessageOf, count: int) -> None:
+        cls = message_of(
+            {"name": "All", "type": "[]One", "fields": [ID | {"versions": "0+"}]},
+            validVersions="0-1",
+            flexibleVersions="1+",
+        )
+        one = type(cls.read(b"\0\0\0\1\0\0\0\0", 0).all[0])
+        ones = []
+        for i in range(count):
+            ones.append(one())
+            ones[-1].id, ones[-1].unknown_tagged_fields = i, ()
+        message = cls(all=ones)
+        assert message.write(0)[4:] == b"".join(i.to_bytes(4, "big") for i in range(count))
+        ones[0].unknown_tagged_fields = [(3, b"")]
+        written = message.write(1)
+        assert b"\0\0\0\0\1\3\0" in written
+        assert cls.read(written, 1) == message
+
+
+class TestTags:
+    def test_are_ascending_over_known_and_unknown(self, message_of: MessageOf) -> None:
+        tagged = {"name": "Level", "type": "int16", "taggedVersions": "0+", "tag": 5}
+        message = message_of(tagged, flexibleVersions="0+")(level=1, unknown_tagged_fields=[(9, b"\x09"), (2, b"\x02")])
+        assert message.write(0) == bytes.fromhex("03 0201 02 0502 0001 0901 09")
+
+    def test_of_the_same_number_keep_their_order(self, message_of: MessageOf) -> None:
+        data = bytes.fromhex("03 0701 02 0701 01 0700")
+        assert message_of(flexibleVersions="0+").read(data, 0).write(0) == data
+
+    def test_a_known_and_an_unknown_one_of_the_same_number_are_refused(self, message_of: MessageOf) -> None:
+        tagged = {"name": "Level", "type": "int16", "taggedVersions": "0+", "tag": 5}
+        with pytest.raises(WireError, match="tag 5 is both a field's and unknown"):
+            message_of(tagged, flexibleVersions="0+")(level=1, unknown_tagged_fields=[(5, b"")]).write(0)
+
+    @pytest.mark.parametrize("unknown", [[(-1, b"")], [(1 << 32, b"")], [(1, "text")], [5], [("a", b"")]])
+    def test_nonsense_is_refused(self, message_of: MessageOf, unknown: Any) -> None:
+        with pytest.raises(WireError):
+            message_of(flexibleVersions="0+")(unknown_tagged_fields=unknown).write(0)
+
+    @pytest.mark.parametrize(
+        ("field", "default", "other"),
+        [
+            ({"type": "int16", "default": "7"}, 7, 0),
+            ({"type": "bool", "default": "true"}, True, False),
+            ({"type": "string"}, "", "x"),
+            ({"type": "string", "nullableVersions": "0+", "default": "null"}, None, ""),
+            ({"type": "string", "nullableVersions": "0+"}, "", None),
+            ({"type": "[]int32", "nullableVersions": "0+", "default": "null"}, None, []),
+            ({"type": "[]int32", "nullableVersions": "0+"}, [], None),
+            ({"type": "[]uuid"}, [], [bytes(16)]),
+            ({"type": "uuid"}, bytes(16), b"0123456789abcdef"),
+            ({"type": "bytes"}, b"", b"x"),
+        ],
+    )
+    def test_are_left_out_at_their_default_only(
+        self, message_of: MessageOf, field: dict[str, Any], default: object, other: object
+    ) -> None:
+        cls = message_of({"name": "F", "taggedVersions": "0+", "tag": 0} | field, flexibleVersions="0+")
+        assert cls(f=default).write(0) == b"\0"
+        assert cls(f=other).write(0)[:2] == b"\1\0"
+        assert cls.read(cls(f=other).write(0), 0).f == other
+
+    def test_a_struct_is_left_out_when_all_of_it_is_at_its_default(self, message_of: MessageOf) -> None:
+        state = {
+            "name": "State",
+            "type": "State",
+            "taggedVersions": "0+",
+            "tag": 0,
+            "fields": [ID | {"versions": "0+"}],
+        }
+        message = message_of(state, flexibleVersions="0+")()
+        assert message.write(0) == b"\0"
+        message.state.unknown_tagged_fields = [(1, b"")]
+        assert message.write(0) == bytes.fromhex("01 00 07 00000000 01 01 00")
+
+
+class TestFieldsOfOtherVersions:
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ({"type": "int32", "default": "-1"}, 0),
+            ({"type": "bool"}, True),
+            ({"type": "string", "nullableVersions": "0+", "default": "null"}, ""),
+            ({"type": "[]int32"}, [1]),
+            ({"type": "[]int32", "nullableVersions": "0+", "default": "null"}, []),
+            ({"type": "uuid"}, bytes(15) + b"\1"),
+            ({"type": "bytes"}, b"x"),
+        ],
+    )
+    def test_are_refused_unless_ignorable_or_at_their_default(
+        self, message_of: MessageOf, field: dict[str, Any], value: object
+    ) -> None:
+        field = {"name": "F", "versions": "1+"} | field
+        cls = message_of(ID, field, validVersions="0-1")
+        assert cls().write(0) == bytes(4)
+        with pytest.raises(WireError, match=r"the version has no such field, .* \(field F\)"):
+            cls(f=value).write(0)
+        assert cls.read(cls(f=value).write(1), 1).f == value
+        assert message_of(ID, field | {"ignorable": True}, validVersions="0-1")(f=value).write(0) == bytes(4)
+
+    def test_of_structs_in_arrays_are_refused_too(self, message_of: MessageOf) -> None:
+        fields = [ID | {"versions": "0+"}, {"name": "Level", "type": "int16", "versions": "1+"}]
+        cls = message_of({"name": "All", "type": "[]One", "fields": fields}, validVersions="0-1")
+        message = cls.read(bytes.fromhex("00000001 00000005 0007"), 1)
+        with pytest.raises(WireError, match="field Level"):
+            message.write(0)
+
+
+class TestNullableStructs:
+    def test_have_a_byte_before_them(self, message_of: MessageOf) -> None:
+        field = {
+            "name": "Leader",
+            "type": "Leader",
+            "nullableVersions": "1+",
+            "default": "null",
+            "fields": [ID | {"versions": "0+"}],
+        }
+        cls = message_of(ID, field, ID | {"name": "Last"}, validVersions="1")
+        assert cls(id=1, last=2).write(1) == bytes.fromhex("00000001 ff 00000002")
+        data = bytes.fromhex("00000001 01 00000009 00000002")
+        assert cls.read(data, 1).write(1) == data

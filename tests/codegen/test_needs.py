@@ -1,0 +1,29 @@
+"""What generated functions need around them."""
+
+from mockraft.codegen.lines import Lines
+from mockraft.codegen.needs import Needs
+
+
+class TestNeeds:
+    def test_defines_each_packer_once_and_imports_what_makes_it(self) -> None:
+        needs = Needs()
+        assert needs.packing("unpack", "iB") == "unpack_iB"
+        assert needs.packing("unpack", "iB") == "unpack_iB"
+        assert needs.packing("unpack_all", "U") == "unpack_all_U"
+        constants, imports = Lines(), Lines()
+        needs.add_constants(constants)
+        needs.add_imports(imports, set())
+        assert constants.text() == 'unpack_all_U = UNPACKERS["U"]\nunpack_iB = packed("iB").unpack_from\n'
+        assert "    UNPACKERS,\n    packed,\n" in imports.text()
+        assert "Shapes" not in imports.text()
+
+    def test_gives_the_same_table_to_all_who_ask_for_the_same(self) -> None:
+        needs = Needs()
+        assert needs.shapes("_A, (), ()") == needs.shapes("_A, (), ()") == "_shapes_0"
+        assert needs.shapes("_B, (), ()") == "_shapes_1"
+        tables, imports = Lines(), Lines()
+        needs.add_tables(tables)
+        needs.add_imports(imports, {"UNSET"})
+        assert tables.text() == "_shapes_0 = Shapes(_A, (), ())\n_shapes_1 = Shapes(_B, (), ())\n"
+        assert "from mockraft.wire.shapes import Shapes\n" in imports.text()
+        assert "    UNSET,\n" in imports.text()

@@ -1,0 +1,116 @@
+"""Schema files into specs, and what is said about faulty ones."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft.codegen.parse import load_json, parse
+from mockraft.codegen.spec import SpecError
+from mockraft.codegen.versions import ALL, NONE, Versions
+
+FIELD = {"name": "BrokerId", "type": "int32", "versions": "0+"}
+
+
+def schema(*fields: dict[str, Any], **keys: Any) -> str:
+    tree = {"type": "request", "name": "XRequest", "validVersions": "0-3", "flexibleVersions": "2+", "fields": fields}
+    return json.dumps(tree | keys)
+
+
+class TestParse:
+    def test_skips_comment_lines_and_keeps_slashes_in_text(self) -> None:
+        about = {"name": "Url", "type": "string", "versions": "0+", "about": "http://kafka.apache.org"}
+        spec = parse("// a licence\n  // more of it\n" + schema(about), "x.json")
+        assert spec.body.fields[0].about == "http://kafka.apache.org"
+
+    def test_reads_a_message_with_its_structs(self) -> None:
+        topic = {"name": "Topics", "type": "[]Topic", "versions": "1+", "fields": [FIELD], "nullableVersions": "2+"}
+        spec = parse(schema(topic, apiKey=63, latestVersionUnstable=True), "x.json")
+        assert (spec.name, spec.kind, spec.api_key, spec.latest_version_unstable) == ("XRequest", "request", 63, True)
+        assert (spec.valid_versions, spec.flexible_versions) == (Versions(0, 3), Versions.parse("2+"))
+        field = spec.body.fields[0]
+        assert (field.snake, field.is_array, field.struct, field.nullable_versions) == (
+            "topics",
+            True,
+            "Topic",
+            Versions.parse("2+"),
+        )
+        assert spec.structs["Topic"].fields[0].snake == "broker_id"
+        assert spec.structs["Topic"].versions == Versions.parse("1+")
+
+    def test_reads_common_structs(self) -> None:
+        common = {"name": "Topic", "versions": "0+", "fields": [FIELD]}
+        uses = {"name": "Topics", "type": "[]Topic", "versions": "0+"}
+        assert parse(schema(uses, commonStructs=[common]), "x.json").structs["Topic"].fields[0].name == "BrokerId"
+
+    def test_a_message_of_no_version_needs_no_fields(self) -> None:
+        tree = {"apiKey": 5, "type": "request", "name": "StopReplicaRequest", "validVersions": "none"}
+        assert parse(json.dumps(tree), "x.json").valid_versions.empty
+
+    def test_has_the_protocols_presets(self) -> None:
+        field = parse(schema(FIELD), "x.json").body.fields[0]
+        assert (field.default, field.tag, field.ignorable) == (0, -1, False)
+        assert (field.nullable_versions, field.tagged_versions, field.flexible_versions) == (NONE, NONE, ALL)
+
+    @pytest.mark.parametrize(
+        ("kind", "given", "default"),
+        [
+            ("int32", "0x7fffffff", 2147483647),
+            ("int32", "-2147483648", -2147483648),
+            ("int64", "9223372036854775807", 9223372036854775807),
+            ("int64", -1, -1),
+            ("bool", "False", False),
+            ("bool", "true", True),
+            ("bool", False, False),
+            ("string", "", ""),
+            ("string", "null", None),
+            ("[]int32", "null", None),
+            ("float64", "1.5", 1.5),
+        ],
+    )
+    def test_reads_defaults_as_schemas_write_them(self, kind: str, given: object, default: object) -> None:
+        field = {"name": "F", "type": kind, "versions": "0+", "default": given}
+        if given == "null":
+            field["nullableVersions"] = "0+"
+        assert parse(schema(field), "x.json").body.fields[0].default == default
+
+    @pytest.mark.parametrize(
+        ("kind", "default"),
+        [("uuid", bytes(16)), ("bytes", b""), ("records", b""), ("string", ""), ("[]string", ()), ("float64", 0.0)],
+    )
+    def test_has_a_default_for_every_type(self, kind: str, default: object) -> None:
+        assert parse(schema({"name": "F", "type": kind, "versions": "0+"}), "x.json").body.fields[0].default == default
+
+    @pytest.mark.parametrize(
+        ("field", "complaint"),
+        [
+            ({"name": "F", "versions": "0+"}, "XRequest.F: 'type' is missing"),
+            ({"type": "int8", "versions": "0+"}, "XRequest: 'name' is missing"),
+            ({"name": "F", "type": "int8", "versions": "zero"}, "XRequest.F: versions: 'zero' is not a version range"),
+            ({"name": "F", "type": "int8", "versions": "0+", "colour": 1}, "XRequest.F: unknown key 'colour'"),
+            ({"name": "F", "type": "int8", "versions": "0+", "default": "200"}, "'200' is no int8: out of range"),
+            ({"name": "F", "type": "bool", "versions": "0+", "default": "yes"}, "'yes' is no bool"),
+            ({"name": "F", "type": "int8", "versions": "0+", "default": "null"}, "the default is null"),
+            ({"name": "F", "type": "[]int8", "versions": "0+", "default": "7"}, "only null can be given"),
+            ({"name": "F", "type": "int8", "versions": "0+", "fields": [FIELD]}, "XRequest.F: a int8 has no fields"),
+        ],
+    )
+    def test_names_file_and_field_of_a_fault(self, field: dict[str, Any], complaint: str) -> None:
+        with pytest.raises(SpecError) as caught:
+            parse(schema(field), "schemas/XRequest.json")
+        assert str(caught.value).startswith("schemas/XRequest.json: ")
+        assert complaint in str(caught.value)
+
+    def test_names_the_line_of_broken_json(self) -> None:
+        with pytest.raises(SpecError, match=r"x\.json: line 3: "):
+            parse('// comment\n{\n  "name" 5\n}', "x.json")
+
+    def test_refuses_a_struct_that_is_described_twice(self) -> None:
+        fields = [{"name": name, "type": "T", "versions": "0+", "fields": [FIELD]} for name in ("A", "B")]
+        with pytest.raises(SpecError, match="the struct T is described twice"):
+            parse(schema(*fields), "x.json")
+
+    def test_load_json_gives_the_bare_tree(self, tmp_path: Path) -> None:
+        path = tmp_path / "x.json"
+        path.write_text('// c\n{"name": "X"}\n')
+        assert load_json(path) == {"name": "X"}

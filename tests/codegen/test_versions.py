@@ -1,0 +1,47 @@
+"""The algebra of version ranges."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mockraft.codegen.versions import ALL, HIGHEST, NONE, Versions
+
+RANGES = st.builds(lambda a, b: Versions(min(a, b), max(a, b)), st.integers(0, 12), st.integers(0, 12)) | st.just(NONE)
+
+
+class TestVersions:
+    @pytest.mark.parametrize(
+        ("text", "low", "high"), [("3", 3, 3), ("0-2", 0, 2), ("7+", 7, HIGHEST), (" 1-4 ", 1, 4), ("0+", 0, HIGHEST)]
+    )
+    def test_reads_what_schemas_write(self, text: str, low: int, high: int) -> None:
+        assert Versions.parse(text) == (low, high)
+
+    def test_none_is_empty(self) -> None:
+        assert Versions.parse("none").empty
+        assert list(NONE.numbers()) == []
+
+    @pytest.mark.parametrize("text", ["", "a", "1-", "-1", "3-1", "1+2", "1,2", "0-40000", "+"])
+    def test_refuses_anything_else(self, text: str) -> None:
+        with pytest.raises(ValueError, match="version"):
+            Versions.parse(text)
+
+    @pytest.mark.parametrize("text", ["none", "5", "1-9", "2+"])
+    def test_shows_itself_as_schemas_write_it(self, text: str) -> None:
+        assert str(Versions.parse(text)) == text
+
+    @given(RANGES, RANGES, st.integers(0, 13))
+    def test_intersection_has_what_both_have(self, one: Versions, other: Versions, version: int) -> None:
+        assert one.intersect(other).has(version) == (one.has(version) and other.has(version))
+
+    @given(RANGES, RANGES, st.integers(0, 13))
+    def test_difference_has_what_only_the_first_has(self, one: Versions, other: Versions, version: int) -> None:
+        difference = one.subtract(other)
+        assert any(part.has(version) for part in difference) == (one.has(version) and not other.has(version))
+        assert not any(part.empty for part in difference)
+
+    @given(RANGES, RANGES)
+    def test_covers_means_nothing_is_left_over(self, one: Versions, other: Versions) -> None:
+        assert one.covers(other) == (other.subtract(one) == ())
+
+    def test_all_covers_everything(self) -> None:
+        assert ALL.covers(Versions(0, HIGHEST))
+        assert ALL.subtract(Versions(2, 4)) == (Versions(0, 1), Versions(5, HIGHEST))

@@ -1,0 +1,77 @@
+"""The slow paths and tables behind the generated readers and writers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mockraft.wire import primitives
+from mockraft.wire.errors import WireError
+
+
+class TestUvarint:
+    @given(st.integers(0, primitives.UINT32_MAX), st.binary(max_size=3))
+    def test_reads_what_it_writes(self, value: int, rest: bytes) -> None:
+        written = primitives.write_uvarint(value)
+        assert primitives.uvarint(b"\xff" + written + rest, 1) == (value, 1 + len(written))
+        assert len(written) == max(1, -(-value.bit_length() // 7))
+
+    @pytest.mark.parametrize("data", [b"\x80\x80\x80\x80\x10", b"\xff" * 5, b"\x80" * 5 + b"\x00"])
+    def test_refuses_more_than_32_bits_or_five_bytes(self, data: bytes) -> None:
+        with pytest.raises(WireError, match="more than 32 bits"):
+            primitives.uvarint(data, 0)
+
+    @pytest.mark.parametrize("data", [b"", b"\x80", b"\xff\xff\xff\xff"])
+    def test_ends_with_the_data(self, data: bytes) -> None:
+        with pytest.raises(IndexError):
+            primitives.uvarint(data, 0)
+
+
+class TestTables:
+    def test_the_formats_are_big_endian_and_packed(self) -> None:
+        assert primitives.packed("oBhUq").size == 1 + 1 + 2 + 16 + 8
+        assert primitives.packed("h").pack(1) == b"\0\1"
+        assert primitives.packed("hq") is primitives.packed("hq")
+
+    @pytest.mark.parametrize("letter", list("obhHiIqdU"))
+    def test_arrays_of_each_letter(self, letter: str) -> None:
+        size = primitives.packed(letter).size
+        assert len(primitives.UNPACKERS[letter][3](b"\1" * size * 3, 0)) == 3
+
+    @pytest.mark.parametrize("table", [primitives.UNPACKERS["i"], primitives.PACKERS["i"], primitives.pack_each("ix")])
+    def test_a_peers_number_does_not_grow_a_table(self, table: dict[int, object]) -> None:
+        before = set(table)
+        for count in range(primitives.CACHED_COUNT_MAX + 1, primitives.CACHED_COUNT_MAX + 50):
+            assert table[count] is not None
+        assert set(table) == before
+        assert table[5] is table[5]
+
+
+class TestCheckCount:
+    def test_lets_pass_what_the_bytes_can_hold(self) -> None:
+        primitives.check_count(bytes(12), 4, 2, 4, "Isr")
+        primitives.check_count(bytes(12), 4, -1, 4, "Isr")
+        primitives.check_count(b"", 0, primitives.ZERO_SIZE_COUNT_MAX, 0, "Marks")
+
+    @pytest.mark.parametrize(("o", "n", "size"), [(4, 3, 4), (12, 1, 1), (20, 1, 1), (0, 1 << 31, 16)])
+    def test_refuses_more(self, o: int, n: int, size: int) -> None:
+        with pytest.raises(WireError, match=f"an array of {n} elements"):
+            primitives.check_count(bytes(12), o, n, size, "Isr")
+
+
+class TestTags:
+    @given(st.lists(st.tuples(st.integers(0, primitives.UINT32_MAX), st.binary(max_size=200)), max_size=200))
+    def test_a_section_is_read_as_written_in_ascending_order(self, tags: list[tuple[int, bytes]]) -> None:
+        section = primitives.write_tags(tags)
+        read, end = primitives.read_tags(section, 1, section[0])
+        assert read == sorted(tags, key=lambda tag: tag[0])
+        assert end == len(section)
+
+    def test_known_and_unknown_are_merged(self) -> None:
+        out = [b"head", b"\0", primitives.write_tag(2, [b"a", b"b"]), primitives.write_tag(200, [b"c"])]
+        primitives.merge_tags(out, 1, [(300, b"z"), (7, b"y")])
+        assert b"".join(out) == b"head" + bytes.fromhex("04 0202 6162 0701 79 c80101 63 ac0201 7a")
+
+
+def test_uuids_have_16_bytes_each() -> None:
+    assert primitives.write_uuids([bytes(16), b"\1" * 16], "LogDirs") == bytes(16) + b"\1" * 16
+    with pytest.raises(WireError, match=r"a uuid has 16 bytes \(field LogDirs\)"):
+        primitives.write_uuids([bytes(16), b"\1" * 15], "LogDirs")
