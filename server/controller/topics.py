@@ -5,7 +5,7 @@ Not done: create.topic.policy and the controller mutation quota.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.server.controller import configs
@@ -71,14 +71,18 @@ def delete_topics(controller: Controller, topic_ids: Iterable[bytes]) -> Control
     return ControllerResult(records, None, "topics deleted" if records else "")
 
 
-def random_topic_id(chance: Random) -> bytes:
-    """A version 4 uuid of 16 bytes whose text does not begin with a dash (Uuid.randomUuid)."""
+def random_topic_id(chance: Random, taken: Container[bytes]) -> bytes:
+    """A version 4 uuid of 16 bytes that is not taken and whose text does not begin with a dash (Uuid.randomUuid).
+
+    A controller that starts anew with the seed it had before draws ids again that its log knows already.
+    """
     while True:
         uuid = bytearray(chance.randbytes(16))
         uuid[6] = uuid[6] & 0x0F | 0x40
         uuid[8] = uuid[8] & 0x3F | 0x80
-        if uuid[0] >> 2 != _FIRST_SIX_BITS_OF_DASH:
-            return bytes(uuid)
+        topic_id = bytes(uuid)
+        if uuid[0] >> 2 != _FIRST_SIX_BITS_OF_DASH and topic_id not in taken:
+            return topic_id
 
 
 def _check_total_partitions(controller: Controller, topics: Sequence[CreatableTopic]) -> None:
@@ -128,7 +132,7 @@ def _create_topic(
         records = configs.alter_resource(controller, TOPIC, topic.name, changes, is_new=True, forwarded=forwarded)
         records += configs.clear_elr_records(controller, records)
     partitions = _assigned(controller, topic) if topic.assignments else _placed(controller, topic)
-    topic_id = random_topic_id(controller.chance)
+    topic_id = random_topic_id(controller.chance, controller.image.topics.by_id)
     records.insert(0, RecordAt(TopicRecord(name=topic.name, topic_id=topic_id), 0))
     for index, partition in enumerate(partitions):
         records.append(partition.to_record(topic_id, index, controller.image.version))

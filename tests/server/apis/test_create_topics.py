@@ -242,6 +242,14 @@ def test_topic_ids_are_random_uuids_whose_text_begins_with_no_dash(three, ask):
     assert all(topic_id[6] >> 4 == 4 and topic_id[8] >> 6 == 2 and topic_id[0] >> 2 != 62 for topic_id in ids)
 
 
+def test_an_id_that_is_taken_is_not_drawn_again(three, ask):
+    three.controller.chance.seed(9)
+    first = ask(three, request(topic("first", 1, 1))).topics[0].topic_id
+    three.controller.chance.seed(9)
+    second = ask(three, request(topic("second", 1, 1))).topics[0].topic_id
+    assert first != second
+
+
 def test_says_an_error_for_each_topic():
     response = create_topics.error(request(topic("a"), topic("b")), error_codes.NOT_CONTROLLER, "elsewhere")
     assert said(response) == [("a", 41, "elsewhere"), ("b", 41, "elsewhere")]
