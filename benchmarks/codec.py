@@ -3,7 +3,7 @@
 All contenders run in this process, taking turns, on the same bytes; the least of all rounds counts. Every peer must
 write exactly our bytes before it is timed.
 
-    python benchmarks/codec.py [--quick] [--json]
+    python benchmarks/codec.py [--quick] [--json] [--gates]
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ import subprocess
 import sys
 import tempfile
 import timeit
-from collections.abc import Callable
 from math import exp, log
 from typing import Any
 
 from codec_bodies import Body, bodies
+from rich.console import Console
+from rich.table import Table
 
 Timings = dict[str, dict[str, dict[str, float]]]
 """Nanoseconds by direction, message and contender."""
+
+PEERS = ("kio", "kafka-python")
 
 GATES = {
     ("decode", "kio"): 0.75,
@@ -72,8 +75,9 @@ def _kio(body: Body, data: bytes) -> tuple[tuple[str, dict[str, Any]], tuple[str
     cls = type(body.message)
     if cls.__module__.startswith("mockraft.wire.records"):
         return None
-    kind = EntityType.request if cls.__name__.endswith("Request") else EntityType.response
-    entity = getattr(load_payload_module(cls.api_key, body.version, kind), cls.__name__)
+    is_request = cls.__name__.endswith("Request")
+    module = load_payload_module(cls.api_key, body.version, EntityType.request if is_request else EntityType.response)
+    entity = getattr(module, cls.__name__)
     read, write = entity_reader(entity), entity_writer(entity)
     message = read(data, 0)[0]
     buffer = io.BytesIO()
@@ -100,11 +104,10 @@ def _kafka_python(body: Body, data: bytes) -> tuple[tuple[str, dict[str, Any]], 
     return (f"decode(data, version={body.version})", names), (f"message.encode(version={body.version})", names)
 
 
-def measure(rounds: int, round_ms: float, progress: Callable[[str], object] = lambda name: None) -> Timings:
+def measure(rounds: int, round_ms: float) -> Timings:
     """Time every contender on every body, interleaved."""
     timings: Timings = {"decode": {}, "encode": {}}
     for body in bodies():
-        progress(body.name)
         for direction, contenders in zip(("decode", "encode"), decoders_and_encoders(body), strict=True):
             timings[direction][body.name] = _least(contenders, rounds, round_ms)
     return timings
@@ -152,58 +155,86 @@ def geometric_means(timings: Timings) -> dict[str, dict[str, float]]:
     return means
 
 
-def table(timings: Timings, imports: dict[str, float]) -> str:
-    """Everything as Markdown."""
+def report(timings: Timings, imports: dict[str, float]) -> dict[str, Any]:
+    """Everything that was measured, as tables, gates and a few sentences."""
     sizes = {body.name: len(body.message.write(body.version)) for body in bodies()}
-    peers = ("kio", "kafka-python")
-    lines = []
-    for direction, by_message in timings.items():
-        lines += [f"\n### {direction.capitalize()}: ns a message, and the peer's time over ours\n"]
-        lines += [
-            "| message | bytes | mockraft | MB/s | kio | × | kafka-python | × |",
-            "|---|--:|--:|--:|--:|--:|--:|--:|",
-        ]
-        for name, row in by_message.items():
-            cells = [name, str(sizes[name]), f"{row['mockraft']:,.0f}", f"{sizes[name] / row['mockraft'] * 1000:,.0f}"]
-            for peer in peers:
-                cells += [f"{row[peer]:,.0f}", f"{row[peer] / row['mockraft']:.2f}"] if peer in row else ["", ""]
-            lines.append(f"| {' | '.join(cells)} |")
-        means = geometric_means(timings)[direction]
-        lines.append(f"| **geometric mean** | | | | | **{means['kio']:.2f}** | | **{means['kafka-python']:.2f}** |")
-    lines += ["\n### Import, ms in a fresh process\n", "| what | ms | gate |", "|---|--:|--:|"]
-    lines += [f"| {name} | {time:.1f} | {IMPORT_GATES_MS[name]:.0f} |" for name, time in imports.items()]
-    return "\n".join(lines)
-
-
-def missed_gates(timings: Timings, imports: dict[str, float]) -> list[str]:
-    """The promises that this run did not keep."""
     means = geometric_means(timings)
-    missed = [
-        f"{direction} vs {peer}: {means[direction][peer]:.2f}x, want {gate}x"
+    gates: list[dict[str, Any]] = [
+        {
+            "what": f"{direction}, {peer}'s time over ours",
+            "measured": round(means[direction][peer], 2),
+            "at_least": gate,
+        }
         for (direction, peer), gate in GATES.items()
-        if means[direction][peer] < gate
     ]
-    return missed + [
-        f"import of {n}: {t:.1f} ms, want {IMPORT_GATES_MS[n]}" for n, t in imports.items() if t > IMPORT_GATES_MS[n]
+    gates += [
+        {"what": f"import of {name}, ms", "measured": round(time, 2), "at_most": IMPORT_GATES_MS[name]}
+        for name, time in imports.items()
     ]
+    return {
+        "title": "Codec",
+        "about": (
+            "Nanoseconds a message, pure Python, against kio (decodes natively) and kafka-python, all in one process "
+            "and taking turns; x is the peer's time over ours. Every peer writes exactly our bytes."
+        ),
+        "tables": [_table(direction, rows, sizes, means[direction]) for direction, rows in timings.items()],
+        "summary": [
+            f"{direction}, geometric mean: {means[direction][peer]:.2f} times as fast as {peer}"
+            for direction in timings
+            for peer in PEERS
+        ],
+        "gates": gates,
+    }
+
+
+def _table(
+    direction: str, rows: dict[str, dict[str, float]], sizes: dict[str, int], means: dict[str, float]
+) -> dict[str, Any]:
+    table = []
+    for name, row in rows.items():
+        ours = row["mockraft"]
+        cells: list[str | int | float] = [name, sizes[name], round(ours), round(sizes[name] / ours * 1000)]
+        for peer in PEERS:
+            cells += [round(row[peer]), round(row[peer] / ours, 2)] if peer in row else ["", ""]
+        table.append(cells)
+    table.append(["geometric mean", "", "", "", *(cell for peer in PEERS for cell in ("", round(means[peer], 2)))])
+    peers = [column for peer in PEERS for column in (f"{peer} ns", "x")]
+    return {"title": direction.capitalize(), "columns": ["message", "bytes", "ns", "MB/s", *peers], "rows": table}
+
+
+def missed(gate: dict[str, Any]) -> bool:
+    """Whether a promise was not kept."""
+    return bool(gate["measured"] < gate.get("at_least", 0) or gate["measured"] > gate.get("at_most", float("inf")))
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print a report for people."""
+    console = Console(highlight=False, width=120)
+    for table in result["tables"]:
+        shown = Table(title=table["title"], title_justify="left")
+        for place, column in enumerate(table["columns"]):
+            shown.add_column(column, justify="right" if place else "left", no_wrap=True)
+        for row in table["rows"]:
+            shown.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+        console.print(shown)
+    for gate in result["gates"]:
+        bound = f"at least {gate['at_least']}" if "at_least" in gate else f"at most {gate['at_most']}"
+        console.print(f"{'MISSED' if missed(gate) else 'ok':6} {gate['what']}: {gate['measured']} ({bound})")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few short rounds: a few seconds, noisy")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("--gates", action="store_true", help="exit 1 when a promised ratio or import time is missed")
     options = parser.parse_args()
     timings = measure(3 if options.quick else 15, 1 if options.quick else 4)
-    imports = import_times_ms(4 if options.quick else 12)
+    result = report(timings, import_times_ms(4 if options.quick else 12))
     if options.json:
-        print(json.dumps({"ns": timings, "geometric_means": geometric_means(timings), "import_ms": imports}, indent=2))
+        print(json.dumps(result, indent=2))
     else:
-        print(table(timings, imports))
-    missed = missed_gates(timings, imports)
-    for line in missed:
-        print(f"missed: {line}", file=sys.stderr)
-    return 1 if options.gates and missed else 0
+        show(result)
+    return 1 if options.gates and any(missed(gate) for gate in result["gates"]) else 0
 
 
 if __name__ == "__main__":
