@@ -7,7 +7,8 @@ framed metadata record, its fields. Needs the `explain` extra.
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -82,7 +83,7 @@ def _explain(title: str, data: bytes, read: Callable[[list[Span]], str | None]) 
         title = read(spans) or title
     except WireError as broken:
         error = broken
-    lines = [_line(span) for span in explain_batches.opened(data, spans)]
+    lines = [_line(span) for span in explain_batches.opened(data, _with_envelopes_opened(data, spans))]
     return Explanation(title, data, tuple(lines), error)
 
 
@@ -105,12 +106,12 @@ def _check_size(size: int, data: bytes) -> None:
         raise BrokenBytesError(0, "size", f"says {size} bytes, {len(data) - 4} follow")
 
 
-def _read_header(name: str, version: int, data: bytes, spans: list[Span]) -> int:
+def _read_header(name: str, version: int, data: bytes, offset: int, spans: list[Span]) -> int:
     found: list[Span] = []
     try:
-        _, end = schema_reading.read_from(name, version, data, found, 4)
+        _, end = schema_reading.read_from(name, version, data, found, offset)
     except BrokenBytesError as error:
-        raise BrokenBytesError(error.offset or 4, f"header.{error.field or ''}", error.what) from None
+        raise BrokenBytesError(error.offset or offset, f"header.{error.field or ''}", error.what) from None
     finally:
         spans += (span._replace(path=f"header.{span.path}") for span in found)
     return end
@@ -118,26 +119,47 @@ def _read_header(name: str, version: int, data: bytes, spans: list[Span]) -> int
 
 def _read_request(data: bytes, spans: list[Span]) -> str:
     size = _read_size(data, spans)
-    if len(data) < 8:
-        raise BrokenBytesError(4, "header", "a request starts with its API key and version; the bytes end before")
-    api_key, version = (int.from_bytes(data[i : i + 2], signed=True) for i in (4, 6))
+    title = _read_request_at(4, data, spans)
+    _check_size(size, data)
+    return f"{title} frame"
+
+
+def _read_request_at(offset: int, data: bytes, spans: list[Span]) -> str:
+    """Header and body of a request, from `offset` to the end; its name and version."""
+    if len(data) < offset + 4:
+        raise BrokenBytesError(offset, "header", "a request starts with its API key and version; the bytes end before")
+    api_key, version = (int.from_bytes(data[at : at + 2], signed=True) for at in (offset, offset + 2))
     try:
         header_version = messages.request_header_version(api_key, version)
         name = messages.REQUESTS[api_key]
         schema_reading.describe(name, version)
     except WireError as error:
-        raise BrokenBytesError(4, "header", error.what) from None
-    end = _read_header("RequestHeader", header_version, data, spans)
+        raise BrokenBytesError(offset, "header", error.what) from None
+    end = _read_header("RequestHeader", header_version, data, offset, spans)
     _read_body(name, version, data, end, spans)
-    _check_size(size, data)
-    return f"{name} v{version} frame"
+    return f"{name} v{version}"
 
 
 def _read_response(api_key: int, version: int, data: bytes, spans: list[Span]) -> None:
     size = _read_size(data, spans)
-    end = _read_header("ResponseHeader", messages.response_header_version(api_key, version), data, spans)
+    end = _read_header("ResponseHeader", messages.response_header_version(api_key, version), data, 4, spans)
     _read_body(messages.RESPONSES[api_key], version, data, end, spans)
     _check_size(size, data)
+
+
+def _with_envelopes_opened(data: bytes, spans: list[Span]) -> Iterator[Span]:
+    """The spans, with the request that an Envelope forwards: its header and body, without a size."""
+    for span in spans:
+        found: list[Span] = []
+        if span.path == "requestData" and isinstance(span.value, bytes):
+            end = span.offset + span.length
+            with suppress(WireError):
+                _read_request_at(end - len(span.value), data[:end], found)
+        if found and isinstance(span.value, bytes) and found[-1].offset + found[-1].length == end:
+            yield span._replace(length=span.length - len(span.value))
+            yield from (inner._replace(path=f"requestData.{inner.path}") for inner in found)
+        else:
+            yield span
 
 
 def _line(span: Span) -> Line:

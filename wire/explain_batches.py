@@ -128,6 +128,10 @@ def _read_batch(data: bytes, offset: int, end: int, path: str, spans: list[Span]
         if cursor.offset >= batch_end:
             raise BrokenBytesError(cursor.offset, f"{path}record[{index}]", "the batch ends before its last record")
         _read_record(data, cursor, f"{path}record[{index}].", is_control)
+    if cursor.offset != batch_end:
+        raise BrokenBytesError(
+            cursor.offset, f"{path}recordCount", f"{batch_end - cursor.offset} bytes after the records"
+        )
     return batch_end
 
 

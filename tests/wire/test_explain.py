@@ -1,9 +1,10 @@
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from mockraft.spark_replay.exchanges import Frame, read_exchanges
-from mockraft.wire import explain, metadata_log_frame, record_batch
+from mockraft.wire import api_keys, explain, metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.explain import Explanation
 from mockraft.wire.records import FeatureLevelRecord, NoOpRecord
@@ -141,3 +142,35 @@ def test_an_unknown_message_is_refused_at_once() -> None:
         explain.explain_body("NoSuchRequest", 0, b"")
     with pytest.raises(WireError):
         explain.explain_response(9999, 0, b"")
+
+
+def test_opens_the_request_inside_an_envelope() -> None:
+    envelopes = (
+        e.request for e in read_exchanges(CAPTURES / "controller-4.3.1.pcap") if e.api_key == api_keys.ENVELOPE
+    )
+    said: dict[str, str] = {}
+    for request in envelopes:
+        assert request is not None
+        explanation = explain.explain_request(whole(request))
+        assert covered(explanation) == len(explanation.data)
+        said |= values(explanation)
+    assert said["requestData"].endswith(" bytes")
+    assert said["requestData.header.requestApiKey"].startswith(tuple("0123456789"))
+    assert {"requestData.resources[0].configs[0].name", "requestData.topics[0].numPartitions"} <= set(said)
+
+
+def test_mutated_frames_and_batches_are_explained_without_a_crash() -> None:
+    chance = Random(8)
+    exchanges = [e for e in read_exchanges(CAPTURES / "controller-4.3.1.pcap") if e.request and e.response]
+    for exchange in chance.sample(exchanges, 100):
+        for frame in (exchange.request, exchange.response):
+            assert frame is not None
+            for _ in range(10):
+                data = bytearray(whole(frame))
+                data[chance.randrange(4, len(data))] = chance.randrange(256)
+                if frame.from_client:
+                    explanation = explain.explain_request(bytes(data))
+                else:
+                    explanation = explain.explain_response(exchange.api_key, exchange.api_version, bytes(data))
+                end = covered(explanation)
+                assert end == len(data) if explanation.error is None else end <= len(data)
