@@ -38,14 +38,14 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     partition = _metadata_partition(request)
     if partition is None:
         return FetchResponse(error_code=error_codes.INVALID_REQUEST)
-    response, settled = _complete(request, partition, ctx, controller, ctx.now_ms)
+    data, settled = _complete(request, partition, controller, ctx.now_ms)
     if settled or request.max_wait_ms == 0 or log.high_watermark > partition.high_watermark:
-        return response
+        return _response(data, ctx, controller)
 
     def retry(now_ms: int, expired: bool) -> Any:
         if log.end_offset > partition.fetch_offset:
-            return _complete(request, partition, ctx, controller, now_ms)[0]
-        return response if expired else None
+            return _response(_complete(request, partition, controller, now_ms)[0], ctx, controller)
+        return _response(data, ctx, controller) if expired else None
 
     return Parked(ctx.now_ms + request.max_wait_ms, retry)
 
@@ -63,10 +63,8 @@ def _metadata_partition(request: Any) -> Any:
     return partitions[0] if len(partitions) == 1 and partitions[0].partition == PARTITION else None
 
 
-def _complete(
-    request: Any, partition: Any, ctx: RequestContext, controller: Controller, now_ms: int
-) -> tuple[Any, bool]:
-    """The response as of now, and whether it says something that must not wait."""
+def _complete(request: Any, partition: Any, controller: Controller, now_ms: int) -> tuple[PartitionData, bool]:
+    """The partition's answer as of now, and whether it says something that must not wait."""
     log = controller.log
     offset, last_epoch = partition.fetch_offset, partition.last_fetched_epoch
     replica = ReplicaKey(
@@ -75,8 +73,7 @@ def _complete(
     )
     refused = _refusal(request, partition, controller, replica)
     if refused:
-        data = PartitionData(error_code=refused, high_watermark=-1)
-        return _response(data, ctx, controller), True
+        return PartitionData(error_code=refused, high_watermark=-1), True
     data = PartitionData(high_watermark=log.high_watermark)
     differs = log.check(offset, last_epoch)
     if isinstance(differs, SnapshotId):
@@ -92,7 +89,7 @@ def _complete(
         data.records = log.read(offset, min(request.max_bytes, _RECORDS_BYTES_MAX))
         if replica.id >= 0:
             log.observers.fetched(replica, offset, log.end_offset, now_ms)
-    return _response(data, ctx, controller), differs is not None or bool(data.records)
+    return data, differs is not None or bool(data.records)
 
 
 def _refusal(request: Any, partition: Any, controller: Controller, replica: ReplicaKey) -> int:

@@ -123,6 +123,8 @@ class MetadataLog:
         Otherwise where its log parts from this one, or the snapshot that it has to fetch first
         (KafkaRaftClient.tryCompleteFetchRequest, RaftLog.validateOffsetAndEpoch).
         """
+        if last_fetched_epoch == self._batches.last_epoch and self.start_offset < offset <= self.end_offset:
+            return None
         latest = self.snapshots[-1].id if self.snapshots else None
         if offset == 0 and latest is not None and latest != snapshot.BOOTSTRAP:
             return latest
