@@ -1,0 +1,29 @@
+"""What a capture of Kafka traffic says, and what every byte of a frame is."""
+
+from collections import Counter
+from pathlib import Path
+
+from mockraft.spark_replay.exchanges import read_exchanges
+from mockraft.wire import api_keys, explain
+
+CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
+
+
+def test_a_capture_is_read_as_requests_and_their_responses() -> None:
+    exchanges = list(read_exchanges(CAPTURE, server_ports={19093}))
+    assert Counter(api_keys.name(e.api_key) for e in exchanges).most_common(2) == [
+        ("Fetch", 609),
+        ("BrokerHeartbeat", 163),
+    ]
+
+    slow = [
+        e for e in exchanges if e.request and e.response and e.response.last_time_ns - e.request.first_time_ns > 4e8
+    ]
+    assert {api_keys.name(e.api_key) for e in slow} == {"Fetch"}  # they wait for records, at most 500 ms
+
+
+def test_every_byte_of_a_body_is_explained() -> None:
+    explanation = explain.explain_body("BrokerHeartbeatResponse", 1, bytes.fromhex("00000000 004d 010000 00"))
+    assert explanation.error is None
+    line = explanation.lines[1]
+    assert (line.offset, line.length, line.path, line.value) == (4, 2, "errorCode", "77 STALE_BROKER_EPOCH")
