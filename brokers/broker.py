@@ -10,6 +10,7 @@ import asyncio
 import logging
 import random
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -36,8 +37,8 @@ _log = logging.getLogger(__name__)
 class SimulatedBroker:
     """A broker that registers, replicates the metadata log, heartbeats and shuts down; see `BrokerConfig`.
 
-    `end` says that and why it is over, `fault` which answer was fatal. `heartbeats` counts
-    answered ones, `refusals` refused requests by error name; `heartbeat_at` is loop time in seconds.
+    `end` says that and why it is over, `fault` which answer was fatal. `heartbeats` counts answered ones, `refusals`
+    refused requests by error name; `heartbeat_at` is loop time in seconds.
     """
 
     def __init__(self, config: BrokerConfig) -> None:
@@ -115,7 +116,7 @@ class SimulatedBroker:
 
     def start(self) -> None:
         """Begin: find the controller, fetch, register. Needs a running loop."""
-        self._start(self.replication.run())
+        self._start(self.replication.run)
         self._set_timer("registration", self.config.registration_timeout_ms, lifecycle.RegistrationTimedOut())
         self.happen(lifecycle.Started())
 
@@ -172,15 +173,15 @@ class SimulatedBroker:
             _log.info("broker %d: %s -> %s", self.config.broker_id, before.name, self.life.state.name)
             if self.life.state is BrokerState.RECOVERY:
                 self._cordoned_changed()
-                self._start(self._recover())
+                self._start(self._recover)
         self._carry_out(orders)
         self._changed.set()
 
     def _carry_out(self, orders: Orders) -> None:
         if orders.send is Send.REGISTRATION:
-            self._start(self._register())
+            self._start(self._register)
         elif orders.send is Send.HEARTBEAT:
-            self._start(self._heartbeat())
+            self._start(self._heartbeat)
         if orders.wait_ms is not None:
             self._set_timer("communication", orders.wait_ms, lifecycle.Due())
         if orders.stop is not None:
@@ -198,15 +199,15 @@ class SimulatedBroker:
             self._timers[name].cancel()
         self._timers[name] = asyncio.get_running_loop().call_later(wait_ms / 1000, self.happen, event)
 
-    def _start(self, work: Any) -> None:
+    def _start(self, work: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.get_running_loop().create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _guarded(self, work: Any) -> None:
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run a task; what would end a real broker's process ends this broker and no other."""
         try:
-            await work
+            await work()
         except (FatalError, WireError) as error:
             self.fault = str(error)
             _log.error("broker %d: fatal: %s", self.config.broker_id, error)
@@ -331,7 +332,7 @@ class SimulatedBroker:
             self._timers["assignments"] = loop.call_at(due_ms / 1000, self._start_assigning)
 
     def _start_assigning(self) -> None:
-        self._start(self._assign())
+        self._start(self._assign)
 
     async def _assign(self) -> None:
         epoch = self.view.registration.broker_epoch if self.view.registration else self.life.broker_epoch

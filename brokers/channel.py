@@ -56,6 +56,7 @@ class ControllerChannel:
                     await self.close()
                     await asyncio.sleep(RECONNECT_BACKOFF_MS / 1000)
         except TimeoutError:
+            await self.close()
             raise NotSentError(f"no answer from a controller within {self.retry_timeout_ms} ms") from None
 
     async def close(self) -> None:

@@ -131,9 +131,7 @@ class KafkaConnection(asyncio.Protocol):
 
         Raises what :meth:`send` raises; UnsupportedVersionError when the other side refuses every version we have.
         """
-        request = ApiVersionsRequest(
-            client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
-        )
+        request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
         response = await self.send(request, version=_API_VERSIONS_MAX)
         if response.error_code == error_codes.UNSUPPORTED_VERSION:
             offered = {api.api_key: api.max_version for api in response.api_keys}
@@ -178,13 +176,17 @@ class KafkaConnection(asyncio.Protocol):
         if self.lost is not None:
             return
         self.lost = reason
+        # A request that nobody has read yet would keep a close waiting for ever.
+        end = self._transport.abort if self._transport and self._pending else None
         while self._pending:
             answer = self._pending.popleft().answer
             if not answer.done():
                 answer.set_exception(reason)
                 answer.exception()  # a caller that gave up must not leave "exception was never retrieved" behind
-        if self._transport is not None:
-            self._transport.abort() if isinstance(reason, RequestTimedOutError) else self._transport.close()
+        if end is not None:
+            end()
+        elif self._transport is not None:
+            self._transport.close()
 
 
 def _read_response(frame: bytes, pending: _Pending) -> Any:

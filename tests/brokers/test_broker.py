@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mockraft import Controller, SimulatedBroker
+from mockraft.brokers.config import draw_config
 from mockraft.brokers.fleet import ask_cluster_id, start_brokers
 from mockraft.brokers.lifecycle import BrokerState, End, RegistrationTimedOut
 from mockraft.server.controller.result import ControllerResult
@@ -192,6 +194,7 @@ async def test_cordoned_dirs_follow_the_config() -> None:
         await until(lambda: len(registered(controller).cordoned_log_dirs) == 2)
         commit(controller, cordoned(None))
         await until(lambda: registered(controller).cordoned_log_dirs == ())
+        assert broker.life.cordoned_dirs == frozenset()
 
 
 async def test_an_older_metadata_version_hears_nothing_of_cordoned_dirs() -> None:
@@ -205,6 +208,23 @@ async def test_runs_at_any_metadata_version(level: int) -> None:
     async with Controller(metadata_version=level) as controller, joining(controller) as broker:
         await broker.wait_until(BrokerState.RUNNING)
         assert broker.view.metadata_version == level
+
+
+async def test_runs_where_the_log_names_no_voters() -> None:
+    async with Controller(kraft_version=0) as controller, joining(controller) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+        assert broker.observer.voters == {}
+
+
+async def test_tries_every_bootstrap_server() -> None:
+    async with Controller() as gone:
+        dead = (gone.host, gone.port)
+    async with Controller() as controller:
+        servers = (dead, (controller.host, controller.port))
+        config = draw_config(1, controller.cluster_id, servers, random.Random(1))
+        async with SimulatedBroker(config) as broker:
+            await broker.wait_until(BrokerState.RUNNING)
+            assert not broker.refusals
 
 
 async def test_a_killed_broker_is_fenced_when_its_session_is_over_and_can_come_back() -> None:

@@ -125,6 +125,15 @@ async def test_other_errors_come_out_as_they_are() -> None:
         assert heartbeats == [1]
 
 
+async def test_leaves_a_controller_that_says_nothing_for_a_new_one() -> None:
+    async with controller(lambda _: b"") as (silent, asked), controller(answered()) as (new, asked_new):
+        async with channel_to(lambda: new if asked else silent, retry_timeout_ms=120) as channel:
+            with pytest.raises(NotSentError):
+                await channel.send(lambda _: HEARTBEAT)
+            await channel.send(lambda _: HEARTBEAT)
+        assert (asked, asked_new) == ([1], [1])
+
+
 @pytest.mark.parametrize("known", [True, False], ids=["nobody answers", "nobody known"])
 async def test_gives_up_when_the_time_is_over(known: bool) -> None:
     async with controller(answered()) as (endpoint, _):

@@ -200,6 +200,26 @@ async def test_nobody_listening_is_told_with_the_address() -> None:
         await connect("127.0.0.1", port)
 
 
+async def test_closing_does_not_wait_for_a_peer_that_never_reads() -> None:
+    async def read_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.pause_reading()
+        await closed.wait()
+        writer.close()
+
+    closed = asyncio.Event()
+    listening = await asyncio.start_server(read_nothing, "127.0.0.1", 0)
+    connection = await connect("127.0.0.1", listening.sockets[0].getsockname()[1], handshake=False)
+    huge = BrokerHeartbeatRequest(offline_log_dirs=[b"d" * 16] * 1_000_000)
+    sending = asyncio.ensure_future(connection.send(huge, version=1))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        await connection.close()
+    with pytest.raises(DisconnectedError, match="closed by this side"):
+        await sending
+    closed.set()
+    listening.close()
+
+
 async def test_closing_twice_is_closing_once() -> None:
     async with connected(well) as (connection, _):
         await connection.close()
