@@ -48,6 +48,7 @@ READ_FAULTS = (WireError, error, IndexError, KeyError, UnicodeDecodeError, Overf
 WRITE_FAULTS = (error, AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
 """What writing a value that its field cannot hold can raise inside a generated writer."""
 
+_TAG_AND_SIZE = Struct("BB").pack
 _structs: dict[str, Struct] = {}
 
 
@@ -186,18 +187,25 @@ def _no_string(n: int, field: str, o: int) -> WireError:
 
 def compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes, int]:
     """Compact bytes that are null (refused) or have a long length."""
-    n, o = compact_length(d, o, n)
-    if n < 0:
+    block, o = nullable_compact_bytes(d, o, n, field)
+    if block is None:
         raise null_field(field, o)
-    return d[o : o + n], o + n
+    return block, o
 
 
 def nullable_compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes | None, int]:
     """Compact bytes that are null or have a long length."""
-    n, o = compact_length(d, o, n)
-    if n < 0:
+    if n > 127:
+        second = d[o]
+        o += 1
+        if second < 128:
+            n = n & 0x7F | second << 7
+        else:
+            n, o = long_uvarint(d, o - 1, n)
+    if n == 0:
         return None, o
-    return d[o : o + n], o + n
+    end = o + n - 1
+    return d[o:end], end
 
 
 def compact_count(d: bytes, o: int, n: int, size: int, field: str) -> tuple[int, int]:
@@ -316,7 +324,10 @@ def write_tags(unknown: Sequence[tuple[int, bytes]]) -> bytes:
 def write_tag(tag: int, parts: list[bytes]) -> bytes:
     """One tagged field out of the parts of its value."""
     value = b"".join(parts)
-    return b"".join((write_uvarint(tag), write_uvarint(len(value)), value))
+    size = len(value)
+    if tag < 128 and size < 128:
+        return _TAG_AND_SIZE(tag, size) + value
+    return b"".join((write_uvarint(tag), write_uvarint(size), value))
 
 
 def merge_tags(out: list[bytes], at: int, unknown: Sequence[tuple[int, bytes]]) -> None:
