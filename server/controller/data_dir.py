@@ -70,7 +70,7 @@ class DataDir:
         """The leader epoch in quorum-state, 0 when there is no such file yet."""
         path = self.partition_path / "quorum-state"
         try:
-            state = json.loads(path.read_text().partition("\n")[0])
+            state = json.loads(path.read_text(errors="replace").partition("\n")[0])
             return max(int(state["leaderEpoch"]), 0)
         except FileNotFoundError:
             return 0
@@ -92,7 +92,7 @@ class DataDir:
         """The (epoch, start offset) pairs of leader-epoch-checkpoint, empty when there is no such file."""
         path = self.partition_path / "leader-epoch-checkpoint"
         try:
-            lines = path.read_text().split("\n")
+            lines = path.read_text(errors="replace").split("\n")
             pairs = [line.split() for line in lines[2:] if line]
             return [(int(epoch), int(start)) for epoch, start in pairs]
         except FileNotFoundError:
@@ -112,7 +112,7 @@ class DataDir:
                 raise DataDirError(f"data dir {self.path}: holds a log but no meta.properties: whose log is it?")
             found = {}
         else:
-            found = _read_properties(path.read_text())
+            found = _read_properties(path.read_text(errors="replace"))
             _check_same(path, "cluster.id", found.get("cluster.id"), cluster_id)
             _check_same(path, "node.id", found.get("node.id", found.get("broker.id")), str(node_id))
         self.partition_path.mkdir(exist_ok=True)
@@ -132,10 +132,10 @@ class DataDir:
 def cluster_id_of(path: Path) -> str | None:
     """The cluster id in a data dir's meta.properties, None where there is none yet. DataDirError when unreadable."""
     try:
-        return _read_properties((path / "meta.properties").read_text()).get("cluster.id")
+        return _read_properties((path / "meta.properties").read_text(errors="replace")).get("cluster.id")
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise DataDirError(f"{path / 'meta.properties'}: cannot be read: {error}") from error
 
 

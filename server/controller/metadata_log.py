@@ -145,20 +145,23 @@ class MetadataLog:
         """The metadata records with their offsets: the newest snapshot's, then those after it in the log.
 
         Records of a snapshot all have its last contained offset (as Kafka replays them). Records below `from_offset`
-        are left out. WireError when a record cannot be read.
+        are left out. DataDirError when a record cannot be read: its type or version is one of a newer Kafka.
         """
         begin = from_offset
-        if self.snapshots and self.snapshots[-1].id.end_offset > from_offset:
-            begin = self.snapshots[-1].id.end_offset
-            for record in self.snapshots[-1].records():
-                yield begin - 1, record
-        for data in self._batches.since(begin):
-            for batch in record_batch.read_batches(data):
-                if batch.is_control:
-                    continue
-                for offset, (_, value) in enumerate(batch.records, batch.base_offset):
-                    if offset >= begin:
-                        yield offset, metadata_log_frame.decode(value or b"")
+        try:
+            if self.snapshots and self.snapshots[-1].id.end_offset > from_offset:
+                begin = self.snapshots[-1].id.end_offset
+                for record in self.snapshots[-1].records():
+                    yield begin - 1, record
+            for data in self._batches.since(begin):
+                for batch in record_batch.read_batches(data):
+                    if batch.is_control:
+                        continue
+                    for offset, (_, value) in enumerate(batch.records, batch.base_offset):
+                        if offset >= begin:
+                            yield offset, metadata_log_frame.decode(value or b"")
+        except WireError as error:
+            raise DataDirError(f"the log cannot be replayed: {error}") from error
 
     def snapshot_due(self, now_ms: int) -> str | None:
         """Why a snapshot should be written now, or None.

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller import log_files, log_storage
+from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.data_dir import DataDirError, StorageError
 from mockraft.server.controller.metadata_log import EpochEndOffset, MetadataLog
+from mockraft.server.controller.result import ControllerResult
 from mockraft.server.controller.snapshot import SnapshotId
 from mockraft.wire import record_batch
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -31,6 +33,12 @@ def topic(number: int) -> RecordAt:
 
 def topics(log: MetadataLog) -> list[str]:
     return [at.record.name for _, at in log.records() if isinstance(at.record, TopicRecord)]
+
+
+@pytest.fixture(autouse=True)
+def _without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed process loses nothing that is in the page cache; only power does, and no test cuts it."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture
@@ -338,10 +346,65 @@ def test_segments_are_limited_in_size(reopen: Open, tmp_path: Path) -> None:
 
 def test_fsync_is_asked_for_by_option(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
-    real = os.fsync
     for fsync in (False, True):
         log = reopen(metadata_log_fsync=fsync)
         with monkeypatch.context() as patch:
-            patch.setattr(log_storage.os, "fsync", lambda fd: (synced.append(fd), real(fd)))
+            patch.setattr(log_storage.os, "fsync", synced.append)
             log.append([topic(1)], 2000)
         assert bool(synced) is fsync
+
+
+def test_a_refused_write_leaves_the_image_as_it_was(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = reopen()
+    controller = Controller(log.config, log, random.Random(1), 1000)
+    end_offset = log.end_offset
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(log_storage.os, "pwrite", full)
+    with pytest.raises(StorageError):
+        controller.commit(ControllerResult([topic(1)], None), 2000)
+    assert (log.end_offset, dict(controller.image.topics.by_name)) == (end_offset, {})
+
+
+def test_damage_anywhere_is_recovered_from_or_named(reopen: Open, tmp_path: Path) -> None:
+    log = reopen(metadata_log_segment_bytes=700)
+    for number in range(8):
+        log.append([topic(number)], 2000)
+    with_snapshot(log)
+    log.append([topic(9)], 2000)
+    log.close()
+    chance = random.Random(4)
+    opened = refused = 0
+    for _ in range(200):
+        copy = crashed(log, tmp_path / "crashed")
+        files = [path for path in sorted(copy.rglob("*")) if path.is_file() and path.stat().st_size]
+        path = chance.choice(files)
+        data = bytearray(path.read_bytes())
+        start = chance.randrange(len(data))
+        if chance.random() < 0.3:
+            del data[start:]
+        else:
+            data[start : start + chance.randrange(1, 5)] = chance.randbytes(chance.randrange(1, 5))
+        path.write_bytes(data)
+        try:
+            again = started_in(copy)
+        except DataDirError:
+            refused += 1
+            continue
+        list(again.records())
+        again.append([topic(10)], 9000)
+        again.close()
+        opened += 1
+    assert opened > 10
+    assert refused > 10
+
+
+def test_a_record_of_a_newer_kafka_is_named(reopen: Open, tmp_path: Path) -> None:
+    log = reopen()
+    data = record_batch.encode([b"\x01\x63\x00\x00"], base_offset=log.end_offset, leader_epoch=1, timestamp_ms=1)
+    with (tmp_path / "data" / FIRST_SEGMENT).open("ab") as file:
+        file.write(data)
+    with pytest.raises(DataDirError, match="cannot be replayed: there is no metadata record of type 99"):
+        list(reopen().records())
