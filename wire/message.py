@@ -53,19 +53,18 @@ class Message(Struct):
     latest_version_unstable: ClassVar[bool] = False
     """Whether Kafka itself does not offer `max_version` by default."""
 
-    @staticmethod
-    def read(data: bytes, version: int) -> Message:
-        """The message that `data` is, all of it; WireError otherwise."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # every generated class has its own
 
-    @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[Message, int]:
-        """The message that starts at `offset`, and the offset after it; WireError otherwise."""
-        raise NotImplementedError
+        @staticmethod
+        def read(data: bytes, version: int) -> Message:
+            """The message that `data` is, all of it; WireError otherwise."""
 
-    def write(self, version: int) -> bytes:
-        """The bytes in a version; WireError when a value, or a field that cannot be ignored, does not fit."""
-        raise NotImplementedError
+        @staticmethod
+        def read_from(data: bytes, version: int, offset: int) -> tuple[Message, int]:
+            """The message that starts at `offset`, and the offset after it; WireError otherwise."""
+
+        def write(self, version: int) -> bytes:
+            """The bytes in a version; WireError when a value, or a field that cannot be ignored, does not fit."""
 
 
 def field_names(cls: type[Struct]) -> tuple[str, ...]:
