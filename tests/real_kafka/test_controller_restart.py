@@ -86,7 +86,7 @@ def test_a_killed_controller_comes_back_with_every_topic_it_had_acknowledged(
     cluster.controller.start()
     cluster.controller.wait_until_running()
     create_topic(cluster.bootstrap_servers, "after-kill", replicas=2)
-    assert set(created) <= _topics(cluster)
+    wait_until(lambda: set(created) <= _topics(cluster), 10, "every acknowledged topic, as any broker sees it")
     assert _registrations(cluster) == registrations
 
 
@@ -111,7 +111,8 @@ def test_a_controller_and_a_new_broker_start_from_a_snapshot(
     cluster.controller.start()
     cluster.controller.wait_until_running()
     create_topic(servers, "after")
-    assert _topics(cluster) >= {"kept", "after", *(f"filler-{number}" for number in range(30))}
+    every = {"kept", "after", *(f"filler-{number}" for number in range(30))}
+    wait_until(lambda: _topics(cluster) >= every, 10, "every topic after the restart")
 
     broker.stop()
     for path in broker.metadata_log_dir.glob("__cluster_metadata-0/*"):
@@ -120,7 +121,7 @@ def test_a_controller_and_a_new_broker_start_from_a_snapshot(
     broker.start()
     broker.wait_until_running()
     broker.wait_for_log(r"Fetching snapshot|downloading snapshot")
-    assert _topics(cluster) >= {"kept", "after"}
+    assert _topics(cluster) >= every
     assert sorted(consume(servers, "kept")) == sorted(values)
 
 

@@ -53,6 +53,10 @@ def _led_by(broker: KafkaBroker, partitions: dict[int, tuple[int, list[int]]]) -
     return {number for number, (leader, _) in partitions.items() if leader == broker.node_id}
 
 
+def _in_no_isr(broker: KafkaBroker, partitions: dict[int, tuple[int, list[int]]]) -> bool:
+    return all(broker.node_id not in isr for _, isr in partitions.values())
+
+
 def _other_servers(cluster: KafkaCluster, broker: KafkaBroker) -> str:
     return ",".join(each.bootstrap for each in cluster.brokers.values() if each is not broker)
 
@@ -131,7 +135,7 @@ def test_a_killed_broker_is_fenced_after_the_session_timeout_and_returns_to_the_
         wait_until(lambda: not _led_by(broker, partitions_of(others, topic)), 30, "other leaders")
         waited_s = time.monotonic() - killed
         assert _SESSION_TIMEOUT_S - _HEARTBEAT_INTERVAL_S - 0.5 < waited_s < _SESSION_TIMEOUT_S + 3
-        assert all(3 not in isr for number, (_, isr) in partitions_of(others, topic).items() if number in led)
+        wait_until(lambda: _in_no_isr(broker, partitions_of(others, topic)), 5, "no ISR with the killed broker")
         broker.start()
         broker.wait_until_running()
         _wait_until_in_every_isr(cluster, topic, partitions_of)
@@ -148,8 +152,8 @@ def test_a_controlled_shutdown_moves_leaders_before_the_broker_goes(
         broker.terminate()
         broker.wait_for_log(r"The controller has asked us to exit controlled shutdown", 20)
         assert broker.wait() == 143
+        wait_until(lambda: _in_no_isr(broker, partitions_of(others, topic)), 3, "no ISR with the broker that left")
         assert not _led_by(broker, partitions_of(others, topic))
-        assert all(2 not in isr for _, isr in partitions_of(others, topic).values())
         broker.start()
         broker.wait_until_running()
         _wait_until_in_every_isr(cluster, topic, partitions_of)

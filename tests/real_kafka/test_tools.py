@@ -146,9 +146,9 @@ def test_kafka_configs_changes_a_broker_through_the_controller(
     configs.run(*by_controller, *broker, "--alter", "--add-config", "num.io.threads=6")
 
     def described() -> str:
-        return configs.run(*by_broker, *broker, "--describe")
+        return next(iter(re.findall(r"num\.io\.threads=6 .*", configs.run(*by_broker, *broker, "--describe"))), "")
 
-    wait_until(lambda: "num.io.threads=6 " in described(), 10, "num.io.threads of broker 2")
+    assert "DYNAMIC_BROKER_CONFIG:num.io.threads=6" in wait_until(described, 10, "num.io.threads of broker 2")
 
 
 def test_a_cordoned_log_dir_gets_no_new_replicas(
