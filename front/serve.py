@@ -87,6 +87,9 @@ FrameBytesMax = Annotated[
     int, typer.Option(min=64, help="A longer request closes its connection (socket.request.max.bytes).")
 ]
 ConnectionsMax = Annotated[int, typer.Option(min=1, help="Further connections are refused.")]
+ConnectionsMaxIdleMs = Annotated[
+    int, typer.Option(min=1, help="A connection on which nothing happens for so long is closed.")
+]
 WriteBytesMax = Annotated[int, typer.Option(min=1, help="A connection with more bytes unread by its peer is closed.")]
 WriteStuckMs = Annotated[int, typer.Option(min=1, help="A connection whose peer reads nothing for so long is closed.")]
 JournalEntriesMax = Annotated[int, typer.Option(min=1, help="Exchanges that are remembered.")]
@@ -145,6 +148,7 @@ def serve(
     seed: Seed = None,
     frame_bytes_max: FrameBytesMax = 104_857_600,
     connections_max: ConnectionsMax = 50_000,
+    connections_max_idle_ms: ConnectionsMaxIdleMs = 600_000,
     write_bytes_max: WriteBytesMax = 67_108_864,
     write_stuck_ms: WriteStuckMs = 60_000,
     journal_entries_max: JournalEntriesMax = 20_000,

@@ -51,6 +51,7 @@ class ControllerConfig:
     write_bytes_max: int = 67_108_864
     write_stuck_ms: int = 60_000
     connections_max: int = 50_000
+    connections_max_idle_ms: int = 600_000
     journal_entries_max: int = 20_000
     journal_bytes_max: int = 67_108_864
 

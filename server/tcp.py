@@ -19,6 +19,8 @@ from mockraft.server.node import NEVER_MS, Node
 BACKLOG = 1024
 UNREAD_BYTES_HIGH = 65_536
 CLOSE_LINGER_S = 5.0
+IDLE_SWEEPS = 4
+"""How often in `connections_max_idle_ms` idle connections are looked for."""
 
 
 class TcpListener:
@@ -35,12 +37,14 @@ class TcpListener:
         self._server: asyncio.Server | None = None
         self._timer: Timer | None = None
         self._timer_ms = NEVER_MS
+        self._idle_sweep: asyncio.TimerHandle | None = None
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket and begin to tick."""
         self.loop = asyncio.get_running_loop()
         self._server = await self.loop.create_server(lambda: _Peer(self), sock=bound, backlog=BACKLOG)
         self._arm()
+        self._sweep_idle()
 
     async def stop(self) -> None:
         """Stop listening and close every connection; what was answered is still written."""
@@ -49,6 +53,8 @@ class TcpListener:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._idle_sweep is not None:
+            self._idle_sweep.cancel()
         now_ms = self.clock.now_ms()
         for peer in self.peers():
             self.node.disconnected(peer.connection_id, "the controller stops", now_ms)
@@ -99,9 +105,18 @@ class TcpListener:
         self._peers.pop(connection_id, None)
         self.node.disconnected(connection_id, reason, self.clock.now_ms())
 
-    def peer_stuck(self, connection_id: int, kind: str, reason: str) -> None:
-        """A connection's peer does not read what it asked for."""
+    def close_peer(self, connection_id: int, kind: str, reason: str) -> None:
+        """Close a connection for a reason that only its socket shows; `kind` is what the journal counts it by."""
         self.perform(self.node.close(connection_id, kind, reason, self.clock.now_ms()))
+
+    def _sweep_idle(self) -> None:
+        """Close what was idle for too long (Kafka's Selector), by the loop's own time: idle is a matter of sockets."""
+        idle_ms = self.node.config.connections_max_idle_ms
+        idle_since = self.loop.time() - idle_ms / 1000
+        for peer in self.peers():
+            if peer.active_at < idle_since:
+                self.close_peer(peer.connection_id, "connections_max_idle_ms", f"idle for {idle_ms} ms")
+        self._idle_sweep = self.loop.call_later(idle_ms / 1000 / IDLE_SWEEPS, self._sweep_idle)
 
     def _arm(self) -> None:
         """Have `tick` called when the node wants it; a timer that is early enough stays."""
@@ -129,6 +144,7 @@ class _Peer(asyncio.Protocol):
         "_unread_before",
         "_watch",
         "_writing_paused",
+        "active_at",
         "connection_id",
         "transport",
     )
@@ -143,6 +159,7 @@ class _Peer(asyncio.Protocol):
         self._awaits_sent = False
         self._unread_before = 0
         self._watch: asyncio.TimerHandle | None = None
+        self.active_at = listener.loop.time()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -154,6 +171,7 @@ class _Peer(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         listener = self._listener
+        self.active_at = listener.loop.time()
         listener.perform(listener.node.step(self.connection_id, data, listener.clock.now_ms()))
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -170,8 +188,8 @@ class _Peer(asyncio.Protocol):
 
     def send(self, data: bytes) -> None:
         """Write; a peer with too much unread is closed."""
-        transport = self.transport
-        transport.write(data)
+        self.active_at = self._listener.loop.time()
+        self.transport.write(data)
         if self._writing_paused:
             unread, limit = self.unread_bytes, self._listener.node.config.write_bytes_max
             if unread > limit:
@@ -234,7 +252,7 @@ class _Peer(asyncio.Protocol):
         self._watch = self._listener.loop.call_later(stuck_ms / 1000, self._look_whether_stuck)
 
     def _give_up(self, kind: str, reason: str) -> None:
-        self._listener.peer_stuck(self.connection_id, kind, reason)
+        self._listener.close_peer(self.connection_id, kind, reason)
         self.transport.abort()
 
 

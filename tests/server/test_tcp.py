@@ -192,6 +192,20 @@ async def test_refused_connections_are_closed_and_journalled() -> None:
             client_socket.close()
 
 
+async def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
+    async with Controller(connections_max_idle_ms=200) as controller:
+        idle, busy = await connected(controller.port), await connected(controller.port)
+        async with asyncio.timeout(DEADLINE_S):
+            while not controller.journal.closed():
+                await asyncio.get_running_loop().sock_sendall(busy, write_request(ApiVersionsRequest(), 0, 1, "busy"))
+                await frames_until(busy, 1)
+        assert await asyncio.get_running_loop().sock_recv(idle, 1) == b""
+        assert [line.reason for line in controller.journal.closed()] == ["idle for 200 ms"]
+        assert controller.running.node.connections == 1
+        idle.close()
+        busy.close()
+
+
 async def test_a_reset_is_journalled() -> None:
     async with Controller() as controller:
         client_socket = await connected(controller.port)
