@@ -1,6 +1,7 @@
 """CreateTopics (19), versions 2-7: KIP-4, KIP-464 (defaults), KIP-525 (configs), KIP-516 (topic ids).
 
-Repeated names and `__cluster_metadata` are refused here, all else by the controller. Not done: authorisation,
+Repeated names and `__cluster_metadata` are refused here, all else by the controller. A request that leaves no time is
+over before its turn in Kafka's event queue comes; any other is done in time. Not done: authorisation,
 create.topic.policy, the controller mutation quota (KIP-599).
 """
 
@@ -26,6 +27,8 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> CreateT
     """Each topic made, or why not."""
     named = Counter(topic.name for topic in request.topics)
     asked = [topic for topic in request.topics if named[topic.name] == 1 and topic.name != CLUSTER_METADATA]
+    if asked and request.timeout_ms <= 0:
+        raise ApiError(error_codes.REQUEST_TIMED_OUT)
     result = topics.create_topics(controller, asked, forwarded=ctx.forwarded)
     if request.validate_only:
         result.records.clear()

@@ -1,5 +1,6 @@
 """DeleteTopics (20), versions 1-6: KIP-4, KIP-516 (by topic id from version 6).
 
+A request that leaves no time is over before its turn in Kafka's event queue comes; any other is done in time.
 Not done: authorisation, the controller mutation quota (KIP-599).
 """
 
@@ -27,6 +28,8 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> DeleteT
             raise ApiError(error_codes.INVALID_REQUEST, "This version does not support topic deletion.")
         raise ApiError(error_codes.TOPIC_DELETION_DISABLED)
     results, names, ids = _asked(request)
+    if request.timeout_ms <= 0 and 1 in (*names.values(), *ids.values()):
+        raise ApiError(error_codes.REQUEST_TIMED_OUT)
     doomed: dict[bytes, str | None] = {}
     repeated_ids = {topic_id for topic_id, times in ids.items() if times > 1}
     for topic_id in (topic_id for topic_id, times in ids.items() if times == 1):

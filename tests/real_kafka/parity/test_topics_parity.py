@@ -124,6 +124,28 @@ CASES = [
     create("version 2", new("v2", 1, 1), new("v2-bad", 1, 0), version=2),
     create("version 4", new("v4"), version=4),
     create("version 5", new("v5", 1, 1), version=5),
+    *(
+        Case(
+            f"create with {ms} ms left",
+            lambda _, ms=ms: CreateTopicsRequest(topics=[new("a"), new("b")], timeout_ms=ms),
+            7,
+        )
+        for ms in (0, -1)
+    ),
+    Case(
+        "create repeated names with no time left",
+        lambda _: CreateTopicsRequest(topics=[new("a"), new("a"), new("__cluster_metadata")], timeout_ms=0),
+        7,
+    ),
+    Case(
+        "delete with no time left",
+        lambda side: DeleteTopicsRequest(
+            topics=[DeleteTopicState(name="v2"), DeleteTopicState(name=None, topic_id=UNHEARD_OF_ID)], timeout_ms=0
+        ),
+        6,
+    ),
+    Case("delete with no time left, version 1", lambda _: DeleteTopicsRequest(topic_names=["v2", "v2", "a"]), 1),
+    Case("delete repeated names with no time left", lambda _: DeleteTopicsRequest(topic_names=["a", "a"]), 5),
     delete("nothing"),
     delete("by name", ["v2"]),
     delete("by name, version 5", ["v4", "no-such"], version=5),

@@ -206,6 +206,14 @@ def test_refuses_everything_when_the_request_is_too_large(three, ask, validate_o
     assert three.written() == []
 
 
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_a_request_that_leaves_no_time_is_over(three, ask, timeout_ms):
+    asked = CreateTopicsRequest(topics=[topic("a"), topic("b"), topic("b")], timeout_ms=timeout_ms)
+    assert [(each.name, each.error_code) for each in ask(three, asked).topics] == [("a", 7), ("b", 7), ("b", 7)]
+    nothing_to_do = CreateTopicsRequest(topics=[topic("b"), topic("b")], timeout_ms=timeout_ms)
+    assert [each.error_code for each in ask(three, nothing_to_do).topics] == [error_codes.INVALID_REQUEST]
+
+
 def test_an_empty_request_has_an_empty_answer(three, ask):
     assert ask(three, request()).topics == []
 

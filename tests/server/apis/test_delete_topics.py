@@ -82,7 +82,7 @@ def test_a_name_and_an_id_of_one_topic_delete_nothing(topics, ask, times):
 def test_a_topic_is_named_by_one_of_name_and_id(topics, ask):
     both = DeleteTopicState(name="a", topic_id=topics.ids["a"])
     neither = DeleteTopicState(name=None)
-    response = ask(topics, DeleteTopicsRequest(topics=[both, neither]))
+    response = ask(topics, DeleteTopicsRequest(topics=[both, neither], timeout_ms=1000))
     assert {(each.error_code, each.error_message) for each in response.responses} == {
         (42, "You may not specify both topic name and topic id."),
         (42, "Neither topic name nor id were specified."),
@@ -91,8 +91,16 @@ def test_a_topic_is_named_by_one_of_name_and_id(topics, ask):
 
 
 def test_old_versions_name_topics_only(topics, ask):
-    response = ask(topics, DeleteTopicsRequest(topic_names=["a", "nowhere"]), 5)
+    response = ask(topics, DeleteTopicsRequest(topic_names=["a", "nowhere"], timeout_ms=1000), 5)
     assert said(response) == answers(("a", NO_ID, 0), ("nowhere", NO_ID, 3))
+
+
+def test_a_request_that_leaves_no_time_is_over(topics, ask):
+    response = ask(topics, DeleteTopicsRequest(topic_names=["a", "b", "b"]), 1)
+    assert [(each.name, each.error_code) for each in response.responses] == [("a", 7), ("b", 7), ("b", 7)]
+    (nothing_to_do,) = ask(topics, DeleteTopicsRequest(topic_names=["b", "b"]), 1).responses
+    assert nothing_to_do.error_code == error_codes.INVALID_REQUEST
+    assert topics.written() == []
 
 
 def test_the_configs_go_with_the_topic(topics, ask):
