@@ -1,5 +1,4 @@
 import struct
-from contextlib import suppress
 
 import pytest
 from crc32c import crc32c
@@ -167,8 +166,11 @@ def test_garbage_is_a_wire_error(data: bytes) -> None:
     with_frame = NOOP_BATCH[:61] + data
     framed = with_crc(with_frame[:8] + struct.pack(">i", len(with_frame) - 12) + with_frame[12:])
     for hostile in (data, framed):
-        with suppress(WireError):
-            list(record_batch.read_batches(hostile))
+        try:
+            batches = list(record_batch.read_batches(hostile))
+        except WireError:
+            continue
+        assert sum(len(batch.records) for batch in batches) <= len(hostile)
 
 
 def test_log_append_time_applies_to_all_records() -> None:

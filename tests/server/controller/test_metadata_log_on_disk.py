@@ -35,6 +35,10 @@ def topics(log: MetadataLog) -> list[str]:
     return [at.record.name for _, at in log.records() if isinstance(at.record, TopicRecord)]
 
 
+def full_disk(*_: object) -> int:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 @pytest.fixture(autouse=True)
 def _without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     """A killed process loses nothing that is in the page cache; only power does, and no test cuts it."""
@@ -145,11 +149,8 @@ def test_a_full_disk_refuses_the_write_and_keeps_the_log(
     log.append([topic(1)], 2000)
     end_offset, held = log.end_offset, log.read(0, 1 << 30)
 
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(log_storage.os, "pwrite", full)
+        patch.setattr(log_storage.os, "pwrite", full_disk)
         with pytest.raises(StorageError, match="No space left"):
             log.append([topic(2)], 3000)
         assert (log.end_offset, log.read(0, 1 << 30)) == (end_offset, held)
@@ -158,11 +159,8 @@ def test_a_full_disk_refuses_the_write_and_keeps_the_log(
 
 
 def test_a_full_disk_at_the_start_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(log_storage.os, "pwrite", full)
+        patch.setattr(log_storage.os, "pwrite", full_disk)
         with pytest.raises(DataDirError, match="No space left"):
             started_in(tmp_path)
     started_in(tmp_path).close()
@@ -174,11 +172,8 @@ def test_a_snapshot_that_cannot_be_written_is_left_for_later(
     log = reopen(metadata_log_max_record_bytes_between_snapshots=1)
     log.append([topic(1)], 2000)
 
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(log_files.os, "fsync", full)
+        patch.setattr(log_files.os, "fsync", full_disk)
         assert log.write_snapshot([topic(1)], 3000) is None
     assert "cannot be written: [Errno 28] No space left" in caplog.text
     assert not list(tmp_path.rglob("*.checkpoint*"))
@@ -328,12 +323,6 @@ def test_a_quorum_of_several_is_refused(reopen: Open, tmp_path: Path) -> None:
         started_in(copy)
 
 
-def test_one_data_dir_is_for_one_log_at_a_time(reopen: Open, tmp_path: Path) -> None:
-    reopen()
-    with pytest.raises(DataDirError, match="another controller runs on this data dir"):
-        started_in(tmp_path / "data")
-
-
 def test_segments_are_limited_in_size(reopen: Open, tmp_path: Path) -> None:
     log = reopen(metadata_log_segment_bytes=600)
     for number in range(20):
@@ -359,10 +348,7 @@ def test_a_refused_write_leaves_the_image_as_it_was(reopen: Open, monkeypatch: p
     controller = Controller(log.config, log, random.Random(1), 1000)
     end_offset = log.end_offset
 
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(log_storage.os, "pwrite", full)
+    monkeypatch.setattr(log_storage.os, "pwrite", full_disk)
     with pytest.raises(StorageError):
         controller.commit(ControllerResult([topic(1)], None), 2000)
     assert (log.end_offset, dict(controller.image.topics.by_name)) == (end_offset, {})
