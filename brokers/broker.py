@@ -223,10 +223,11 @@ class SimulatedBroker:
         if response is not None:
             self.happen(lifecycle.Registered(response.broker_epoch))
 
-    async def _heartbeat(self) -> None:
+    def heartbeat(self) -> BrokerHeartbeatRequest:
+        """The heartbeat that says how it is now."""
         life = self.life
         cordoned = life.cordoned_dirs if self.view.metadata_version >= CORDONED_FROM else None
-        request = BrokerHeartbeatRequest(
+        return BrokerHeartbeatRequest(
             broker_id=self.config.broker_id,
             broker_epoch=life.broker_epoch,
             current_metadata_offset=self.observer.applied_offset,
@@ -235,6 +236,9 @@ class SimulatedBroker:
             offline_log_dirs=list(life.offline_dirs),
             cordoned_log_dirs=None if cordoned is None else log_dirs.in_java_order(cordoned),
         )
+
+    async def _heartbeat(self) -> None:
+        request = self.heartbeat()
         response = await self._ask(self._channel, lambda _: request)
         if response is not None:
             self.heartbeats += 1

@@ -21,18 +21,6 @@ from mockraft.wire.messages.fetch_snapshot_response import (
 )
 from mockraft.wire.messages.fetch_snapshot_response import SnapshotId as FetchedSnapshotId
 
-# The first Fetch of a real 4.3.1 broker, off the wire (its directory id is put in below).
-FIRST_FETCH_OF_A_BROKER = (
-    "000001f400000000001000000000000000ffffffff0200000000000000000000000000000001020000000000000000000000000000000000000000"
-    "ffffffffffffffff0000000002001051fe2575b978203379b1931d7f5ef1"
-)
-
-
-def test_the_first_fetch_is_a_brokers_byte_for_byte(answers: Any) -> None:
-    observer = Observer(1, "p6Y0spRQNGVKjK4oOTgauw", bytes.fromhex("51fe2575b978203379b1931d7f5ef1aa"), MetadataView(1))
-    body = observer.request().write(18)
-    assert body.hex().startswith(FIRST_FETCH_OF_A_BROKER)
-
 
 def test_learns_the_leader_from_a_refused_fetch(observer: Observer, answers: Any) -> None:
     heard = observer.receive(answers.fetched(error_code=error_codes.FENCED_LEADER_EPOCH, leader=(3000, 5)))
