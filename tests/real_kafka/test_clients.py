@@ -191,3 +191,13 @@ def test_the_console_consumer_prints_what_the_console_producer_sent(
         *server, "--topic", "console", "--from-beginning", "--max-messages", "50", "--timeout-ms", "20000"
     )
     assert printed.splitlines() == lines
+
+
+def test_neither_the_controller_nor_a_broker_logged_an_error(cluster: KafkaCluster) -> None:
+    errors = {
+        process.name: [
+            line for line in process.log.splitlines() if re.search(r" (ERROR|FATAL|CRITICAL) |Traceback", line)
+        ]
+        for process in cluster.processes
+    }
+    assert not any(errors.values()), errors
