@@ -3,6 +3,7 @@
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.registration import register_controller
+from mockraft.wire import error_codes
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from mockraft.wire.messages.controller_registration_response import ControllerRegistrationResponse
 
@@ -12,14 +13,14 @@ def handle(
 ) -> ControllerRegistrationResponse:
     """Nothing but success. ApiError UNSUPPORTED_VERSION below 3.7-IV0."""
     controller.commit(register_controller(controller, request), ctx.now_ms)
-    return ControllerRegistrationResponse(error_message=None)
+    return ControllerRegistrationResponse()
 
 
 def error(
     request: ControllerRegistrationRequest, error_code: int, message: str | None
 ) -> ControllerRegistrationResponse:
-    """Code and message."""
-    return ControllerRegistrationResponse(error_code=error_code, error_message=message)
+    """The code and its general message, as ControllerRegistrationRequest.getErrorResponse has it."""
+    return ControllerRegistrationResponse(error_code=error_code, error_message=error_codes.message(error_code))
 
 
 API = Api(ControllerRegistrationRequest, ControllerRegistrationResponse, handle, 0, 0, error)

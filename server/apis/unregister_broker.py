@@ -10,7 +10,7 @@ from mockraft.wire.messages.unregister_broker_response import UnregisterBrokerRe
 def handle(request: UnregisterBrokerRequest, ctx: RequestContext, controller: Controller) -> UnregisterBrokerResponse:
     """Nothing but success. ApiError BROKER_ID_NOT_REGISTERED."""
     controller.commit(unregister_broker(controller, request.broker_id), ctx.now_ms)
-    return UnregisterBrokerResponse(error_message=None)
+    return UnregisterBrokerResponse()
 
 
 def error(request: UnregisterBrokerRequest, error_code: int, message: str | None) -> UnregisterBrokerResponse:

@@ -15,10 +15,10 @@ def test_an_unknown_broker_is_refused_in_kafkas_words(cluster: Any) -> None:
     assert cluster.written() == []
 
 
-def test_success_has_no_message(cluster: Any) -> None:
+def test_success_has_an_empty_message(cluster: Any) -> None:
     cluster.register(1)
     response = cluster.unregister(1)
-    assert (response.error_code, response.error_message) == (0, None)
+    assert (response.error_code, response.error_message) == (0, "")
     assert written(cluster) == ["UnregisterBrokerRecord"]
 
 
