@@ -78,7 +78,7 @@ class LogBatches:
         start = self._bases[0] if self._bases else offset
         kept = bisect_right(self.epochs, start, key=lambda entry: entry[1])
         if kept:
-            self.epochs[:kept] = [(self.epochs[kept - 1][0], start)] if start < self.end_offset else []
+            self.epochs[:kept] = [(self.epochs[kept - 1][0], start)]
 
     def restart_at(self, offset: int) -> None:
         """Forget all; the next batch begins at `offset`."""

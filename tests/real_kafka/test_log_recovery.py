@@ -18,7 +18,7 @@ CreateTopic = Callable[..., None]
 Process = KafkaBroker | KafkaController | MockraftController
 Started = Callable[..., Process]
 
-# Broker and controller share a box with other tests: a small image, so that the snapshot thresholds matter.
+# A small image, so small thresholds: some snapshots while topics are made, and nothing kept that the newest covers.
 SNAPSHOT_OFTEN = ("--metadata-log-max-record-bytes-between-snapshots", "2000", "--metadata-max-retention-bytes", "1")
 
 
@@ -71,13 +71,13 @@ def test_mockraft_takes_over_from_kafkas_controller(
     ours = mockraft_on(data_dir, kafkas, tmp_path / "mockraft")
     started(ours)
     create_topic(broker.bootstrap, "of-mockraft")
-    assert {"of-kafka", "of-mockraft"} <= topics(broker)
+    wait_until(lambda: {"of-kafka", "of-mockraft"} <= topics(broker), 10, "both topics")
     assert registrations(broker) == before
     assert ours.stop() == 0
 
     started(kafkas, formatted=True)
     create_topic(broker.bootstrap, "of-kafka-again")
-    assert {"of-kafka", "of-mockraft", "of-kafka-again"} <= topics(broker)
+    wait_until(lambda: {"of-kafka", "of-mockraft", "of-kafka-again"} <= topics(broker), 10, "all three topics")
     assert registrations(broker) == before
 
 
@@ -110,10 +110,11 @@ def test_a_broker_follows_a_log_cut_to_a_snapshot(tmp_path: Path, started: Start
     ours.kill()
     started(ours)
     create_topic(first.bootstrap, "after")
-    second = KafkaBroker(2, tmp_path / "b2", ours.cluster_id, ours.bootstrap)
+    in_chunks = {"controller.quorum.fetch.snapshot.max.bytes": "100"}
+    second = KafkaBroker(2, tmp_path / "b2", ours.cluster_id, ours.bootstrap, properties=in_chunks)
     started(second)
     second.wait_for_log("downloading snapshot")
-    assert names | {"after"} <= topics(second)
+    wait_until(lambda: names | {"after"} <= topics(second), 10, "the second broker's topics")
     wait_until(lambda: names | {"after"} <= topics(first), 10, "the first broker's topics")
     newest = max(partition_dir.glob("*.checkpoint"))
     printed = KafkaTool("kafka-dump-log").run("--cluster-metadata-decoder", "--files", str(newest))
