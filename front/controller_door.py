@@ -12,6 +12,8 @@ from typing import Any, Self, TypeVar
 
 from mockraft.server.clock import Clock
 from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.data_dir import cluster_id_of
+from mockraft.server.controller.features import metadata_version_level
 from mockraft.server.journal import Journal
 from mockraft.server.running import RunningController, random_cluster_id
 
@@ -21,7 +23,8 @@ T = TypeVar("T")
 class Controller:
     """A KRaft controller on a free port of the loopback, for as long as the `async with` block lasts.
 
-    Options are those of `ControllerConfig` by name. Without a `cluster_id` it gets a new one each time.
+    Options are those of `ControllerConfig` by name; `metadata_version` may be a name (4.1-IV1) or release (4.1) too.
+    Without a `cluster_id` it takes the data directory's, else a new one each time. Raises ValueError for a metadata version that is not there.
 
         async with Controller(session_timeout_ms=2000) as controller:
             properties["controller.quorum.bootstrap.servers"] = controller.bootstrap
@@ -29,8 +32,11 @@ class Controller:
 
     def __init__(self, config: ControllerConfig | None = None, *, clock: Clock | None = None, **options: Any) -> None:
         chance = random.Random(options.get("seed"))
+        if isinstance(options.get("metadata_version"), str):
+            options["metadata_version"] = metadata_version_level(options["metadata_version"])
         if config is None:
-            config = ControllerConfig(port=0, cluster_id=random_cluster_id(chance))
+            found = cluster_id_of(options["data_dir"]) if options.get("data_dir") else None
+            config = ControllerConfig(port=0, cluster_id=found or random_cluster_id(chance))
         self._config = dataclasses.replace(config, **options)
         self._clock = clock
         self._chance = chance
