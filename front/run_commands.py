@@ -271,6 +271,7 @@ async def _broker(
         await asyncio.wait((over, waiting), timeout=for_s, return_when=asyncio.FIRST_COMPLETED)
         if not over.done():
             stopped.clear()
+            print(f"broker {broker_id} asks the controller for leave; Ctrl-C again stops it at once", flush=True)
             again = asyncio.ensure_future(stopped.wait())
             leaving = asyncio.ensure_future(simulated.shut_down())
             await asyncio.wait((leaving, again), return_when=asyncio.FIRST_COMPLETED)

@@ -114,6 +114,22 @@ def test_one_more_broker_joins_and_leaves(launch: Launch, tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == [], "a plain simulated broker writes nothing"
 
 
+def test_a_second_signal_stops_a_broker_whose_controller_is_gone(launch: Launch) -> None:
+    controller = launch("run", "--brokers", "0", "--port", "0")
+    bootstrap = read_until(controller, r"bootstrap=(\S+)")[1]
+    broker = launch("broker", "--id", "1", "--bootstrap-controller", bootstrap)
+    read_until(broker, "RECOVERY -> RUNNING")
+    controller.kill()
+    controller.wait()
+    broker.send_signal(signal.SIGINT)
+    read_until(broker, "asks the controller for leave")
+    broker.send_signal(signal.SIGINT)
+    out, _ = broker.communicate(timeout=DEADLINE_S)
+    assert broker.returncode == 0, out
+    assert "broker 1 stopped: told to stop" in out
+    assert "Traceback" not in out
+
+
 def test_a_broker_without_a_controller_says_what_is_missing(launch: Launch) -> None:
     broker = launch("broker", "--id", "1", "--bootstrap-controller", "127.0.0.1:1")
     out, _ = broker.communicate(timeout=DEADLINE_S)

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.fleet import ask_cluster_id, start_brokers
 from mockraft.brokers.lifecycle import BrokerState, End, Event, HeartbeatAnswered
+from mockraft.brokers.log_dirs import text_of
 from mockraft.kafka_processes import KafkaBroker, KafkaController, KafkaTool, random_uuid
 from mockraft.wire import client
 from mockraft.wire.messages.create_topics_request import (
@@ -70,28 +71,62 @@ async def create_topic(bootstrap: str, name: str, brokers: list[int], partitions
     return bytes(response.topics[0].topic_id)
 
 
-async def test_kafkas_controller_unfences_them_and_its_tool_shows_them_as_observers(kafka: KafkaController) -> None:
-    host, port = kafka.bootstrap.rsplit(":", 1)
-    assert await ask_cluster_id((host, int(port))) == kafka.cluster_id
-    fleet = await start_brokers((host, int(port)), kafka.cluster_id, 3, first_id=11, racks=("a", "b", "c"))
+async def verify_three_observers(controller: Any, first_id: int) -> None:
+    """Three brokers come and go, and kafka-metadata-quorum shows them as what they are."""
+    host, port = controller.bootstrap.rsplit(":", 1)
+    assert await ask_cluster_id((host, int(port))) == controller.cluster_id
+    fleet = await start_brokers((host, int(port)), controller.cluster_id, 3, first_id=first_id, racks=("a", "b", "c"))
     await fleet.wait_until(BrokerState.RUNNING)
+    describe = ("--bootstrap-controller", controller.bootstrap, "describe", "--replication")
     try:
-        table = await asyncio.to_thread(
-            KafkaTool("kafka-metadata-quorum").run,
-            "--bootstrap-controller", kafka.bootstrap, "describe", "--replication",
-        )  # fmt: skip
+        table = await asyncio.to_thread(KafkaTool("kafka-metadata-quorum").run, *describe)
     finally:
         await fleet.shut_down()
     rows = {row[0]: row for row in map(str.split, table.splitlines()) if row}
     for broker in fleet.brokers:
         row = rows[str(broker.config.broker_id)]
         assert row[-1] == "Observer"
+        assert row[1] == text_of(broker.config.metadata_directory_id)
         assert int(row[3]) <= 2, f"it lags: {table}"
         assert broker.view.metadata_version == 30
         assert broker.view.registration is not None
         assert broker.view.registration.incarnation_id == broker.config.incarnation_id
         assert broker.end is End.GRANTED
         assert not broker.refusals
+
+
+async def test_kafkas_controller_unfences_them_and_its_tool_shows_them_as_observers(kafka: KafkaController) -> None:
+    await verify_three_observers(kafka, 11)
+
+
+async def test_kafkas_tool_shows_them_on_mockraft_too() -> None:
+    async with Controller() as controller:
+        await verify_three_observers(controller, 11)
+
+
+async def test_starts_from_a_snapshot_of_kafkas(tmp_path: Path) -> None:
+    properties = {"metadata.log.max.record.bytes.between.snapshots": "200"}
+    controller = KafkaController(tmp_path, random_uuid(), properties=properties)
+    await asyncio.to_thread(controller.format)
+    try:
+        controller.start()
+        await asyncio.to_thread(controller.wait_until_running)
+        async with joining(controller, 1) as first:
+            await first.wait_until(BrokerState.RUNNING)
+            await create_topic(controller.bootstrap, "orders", [1], partitions=20)
+            snapshots = tmp_path / "log" / "__cluster_metadata-0"
+            await until(
+                lambda: [f for f in snapshots.glob("*.checkpoint") if int(f.name[:20]) > first.life.broker_epoch]
+            )
+            async with joining(controller, 2, kind=Asking) as second:
+                assert isinstance(second, Asking)
+                await second.wait_until(BrokerState.RUNNING)
+                await until(lambda: second.view.topics == first.view.topics)
+                assert "FetchSnapshotRequest" in second.asked
+                assert second.view.features == first.view.features
+                assert second.observer.voters == first.observer.voters
+    finally:
+        controller.kill()
 
 
 async def test_its_replicas_get_their_directories_and_a_failed_one_its_consequences(kafka: KafkaController) -> None:
@@ -160,6 +195,22 @@ async def test_a_client_of_a_real_broker_sees_simulated_ones_beside_it(kafka: Ka
         await asyncio.to_thread(real.stop)
     finally:
         real.kill()
+
+
+class Asking(SimulatedBroker):
+    """Remembers what it asked the leader for."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.asked: list[str] = []
+        request = self.observer.request
+
+        def remembered() -> Any:
+            made = request()
+            self.asked.append(type(made).__name__)
+            return made
+
+        self.observer.request = remembered  # type: ignore[method-assign]
 
 
 class Storyteller(SimulatedBroker):
