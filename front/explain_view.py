@@ -1,17 +1,20 @@
-"""How `mockraft explain` looks on a terminal: bytes on the left, what they are on the right."""
+"""How `mockraft explain` looks: bytes on the left, what they are on the right, as wide as the terminal allows."""
 
 import re
-from itertools import takewhile
+from collections.abc import Iterator
+from itertools import takewhile, zip_longest
+from typing import NamedTuple
 
 from mockraft.wire.explain import Explanation, Line
+from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 BYTES_PER_ROW, BYTES_PER_NARROW_ROW = 8, 4
+HEX_ROWS_MAX = 2
 WIDE_COLUMNS = 110
-ROWS_MAX = 2
+VALUE_COLUMNS_MIN = 16
 REST_BYTES_MAX = 64
 
 _PART = re.compile(r"[^.\[]+|\[\d+\]")
@@ -28,32 +31,91 @@ _STYLES = (
 )
 
 
+class _Row(NamedTuple):
+    """What one line says; `hex` is cut into the pieces that stand below each other."""
+
+    offset: str
+    hex: tuple[str, ...]
+    field: str
+    type: str
+    value: str
+    style: str
+    field_style: str
+    value_style: str
+
+
 def show(explanation: Explanation, console: Console) -> None:
     """Print an explanation: its lines as a tree beside the bytes, then the break, if there is one."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold dim")
-    table.add_column("offset", justify="right", no_wrap=True)
-    table.add_column("bytes", no_wrap=True)
-    table.add_column("field", no_wrap=True)
     is_wide = console.width >= WIDE_COLUMNS
-    if is_wide:
-        table.add_column("type", no_wrap=True, style="dim")
-    table.add_column("value", overflow="fold", min_width=16)
-    above: list[str] = []
-    arrays = {line.path for line in explanation.lines if line.type.endswith("array")}
-    for line in explanation.lines:
-        parts = _parts(line.path, arrays)
-        for depth in range(_common(above, parts[:-1]), len(parts) - 1):
-            if parts[: depth + 1] != above[: depth + 1]:
-                table.add_row("", "", _name(parts, depth))
-        table.add_row(*_cells(explanation.data, line, parts, is_wide))
-        above = parts
-    console.print(table)
+    bytes_per_row = BYTES_PER_ROW if is_wide else BYTES_PER_NARROW_ROW
+    head = _Row("offset", ("bytes",), "field", "type", "value", "bold dim", "bold dim", "bold dim")
+    rows = [head, *_rows(explanation, bytes_per_row)]
+    # Measured here and printed line by line: a table of rich would take seconds for a large Fetch response.
+    widths = [
+        max(len(row.offset) for row in rows),
+        max(len(piece) for row in rows for piece in row.hex),
+        max(cell_len(row.field) for row in rows),
+        max(len(row.type) for row in rows) if is_wide else 0,
+    ]
+    taken = sum(width + 2 for width in widths if width)
+    room = max(console.width - taken, VALUE_COLUMNS_MIN)
+    widths[2] -= max(taken + room - console.width, 0)
+    for row in rows:
+        for text in _texts(row, widths, room):
+            if console.color_system is None:
+                console.file.write(text.plain.rstrip() + "\n")
+            else:
+                console.print(text, no_wrap=True, overflow="ignore", crop=False)
     console.print()
     if explanation.error is None:
         size = f"{len(explanation.data)} bytes, all of them read"
         console.print(Text.assemble(("✓ ", "bold green"), (explanation.title, "bold"), f": {size}"))
     else:
         _show_break(explanation, console)
+
+
+def _texts(row: _Row, widths: list[int], room: int) -> Iterator[Text]:
+    """The printed lines of a row: more than one where bytes or value need it."""
+    pieces = zip_longest(row.hex, chop_cells(row.value, room) or [""], fillvalue="")
+    for number, (hex_piece, value_piece) in enumerate(pieces):
+        is_first = number == 0
+        text = Text(f"{row.offset if is_first else '':>{widths[0]}}  ", style="")
+        text.stylize("dim")
+        text.append(f"{hex_piece:<{widths[1]}}  ", row.style)
+        text.append(_fitted(row.field if is_first else "", widths[2]) + "  ", row.field_style)
+        if widths[3]:
+            text.append(f"{row.type if is_first else '':<{widths[3]}}  ", "dim")
+        text.append(value_piece, row.value_style)
+        yield text
+
+
+def _fitted(text: str, width: int) -> str:
+    return set_cell_size(text, width) if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
+
+
+def _rows(explanation: Explanation, bytes_per_row: int) -> Iterator[_Row]:
+    """A row for each line, and one for each step of its path that no line stands for."""
+    above: list[str] = []
+    arrays = {line.path for line in explanation.lines if line.type.endswith("array")}
+    for line in explanation.lines:
+        parts = _parts(line.path, arrays)
+        for depth in range(_common(above, parts[:-1]), len(parts) - 1):
+            if parts[: depth + 1] != above[: depth + 1]:
+                yield _Row("", ("",), "  " * depth + parts[depth], "", "", "", "bold", "")
+        style = next((style for word, style in _STYLES if word in line.type), "cyan")
+        if line.value == "null" or line.value.startswith("no "):
+            style = "dim"
+        yield _Row(
+            str(line.offset),
+            _hex(explanation.data[line.offset : line.offset + line.length], bytes_per_row),
+            "  " * (len(parts) - 1) + parts[-1],
+            line.type,
+            line.value,
+            style,
+            "",
+            "bold red" if _is_error(line) else style,
+        )
+        above = parts
 
 
 def _parts(path: str, arrays: set[str]) -> list[str]:
@@ -71,37 +133,18 @@ def _common(above: list[str], parts: list[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(above, parts, strict=False)))
 
 
-def _name(parts: list[str], depth: int) -> Text:
-    return Text("  " * depth + parts[depth], style="bold" if depth < len(parts) - 1 else "")
-
-
-def _cells(data: bytes, line: Line, parts: list[str], is_wide: bool) -> list[Text]:
-    style = next((style for word, style in _STYLES if word in line.type), "cyan")
-    if line.value == "null" or line.value.startswith("no "):
-        style = "dim"
-    width = BYTES_PER_ROW if is_wide else BYTES_PER_NARROW_ROW
-    return [
-        Text(str(line.offset), style="dim"),
-        Text(_hex(data[line.offset : line.offset + line.length], width), style=style),
-        _name(parts, len(parts) - 1),
-        *([Text(line.type)] if is_wide else []),
-        Text(line.value, style="bold red" if _is_error(line) else style),
-    ]
-
-
 def _is_error(line: Line) -> bool:
     return line.path.lower().endswith("errorcode") and not line.value.startswith("0 ")
 
 
-def _hex(data: bytes, width: int) -> str:
-    shown = width * ROWS_MAX
+def _hex(data: bytes, width: int) -> tuple[str, ...]:
+    shown = width * HEX_ROWS_MAX
+    more = ""
     if len(data) > shown:
         # The last place of the last row says how many more there are.
         data, more = data[: shown - 2], f" … +{len(data) - shown + 2}"
-    else:
-        more = ""
-    rows = [data[i : i + width].hex(" ") for i in range(0, len(data), width)]
-    return "\n".join(rows) + more
+    rows = [data[at : at + width].hex(" ") for at in range(0, len(data), width)] or [""]
+    return (*rows[:-1], rows[-1] + more)
 
 
 def _show_break(explanation: Explanation, console: Console) -> None:
