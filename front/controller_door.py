@@ -24,7 +24,8 @@ class Controller:
     """A KRaft controller on a free port of the loopback, for as long as the `async with` block lasts.
 
     Options are those of `ControllerConfig` by name; `metadata_version` may be a name (4.1-IV1) or release (4.1) too.
-    Without a `cluster_id` it takes the data directory's, else a new one each time. Raises ValueError for a metadata version that is not there.
+    Without a `cluster_id` it takes the data directory's, else a new one each time. Raises ValueError for a metadata
+    version that is not there, DataDirError for a data directory that cannot be used, OSError for a port that is taken.
 
         async with Controller(session_timeout_ms=2000) as controller:
             properties["controller.quorum.bootstrap.servers"] = controller.bootstrap

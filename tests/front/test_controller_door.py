@@ -61,13 +61,20 @@ def test_tells_who_uses_it_outside_its_block() -> None:
         _ = Controller().bootstrap
 
 
-def test_a_start_that_fails_leaves_no_thread_behind(tmp_path: Path) -> None:
+def test_a_start_that_fails_leaves_no_thread_behind() -> None:
+    before = threading.active_count()
+    with Controller.sync() as first:
+        with pytest.raises(OSError, match="in use"), Controller.sync(port=first.port):
+            pass
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
+
+
+def test_refuses_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("not a directory")
-    before = threading.active_count()
-    with pytest.raises(DataDirError), Controller.sync(data_dir=path):
-        pass
-    assert threading.active_count() == before
+    with pytest.raises(DataDirError):
+        Controller.sync(data_dir=path)
 
 
 def test_carries_on_from_its_data_directory(tmp_path: Path) -> None:
