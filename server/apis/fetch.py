@@ -80,11 +80,12 @@ def _complete(request: Any, partition: Any, controller: Controller, now_ms: int)
         data.snapshot_id = ResponseSnapshotId(end_offset=differs.end_offset, epoch=differs.epoch)
     elif differs is not None:
         data.diverging_epoch = EpochEndOffset(epoch=differs.epoch, end_offset=differs.end_offset)
-        _LOGGER.warning(
-            "replica %d has the log up to %d, epoch %d; this log ends at %d, epoch %d: it is told to truncate to %d"
-            " (a broker exits when that is below its high watermark)",
-            *(replica.id, offset, last_epoch, log.end_offset, log.last_epoch, differs.end_offset),
-        )
+        if log.observers.diverged(replica.id, offset):
+            _LOGGER.warning(
+                "replica %d has the log up to %d, epoch %d; this log ends at %d, epoch %d: it is told to truncate to %d"
+                " (a broker exits when that is below its high watermark)",
+                *(replica.id, offset, last_epoch, log.end_offset, log.last_epoch, differs.end_offset),
+            )
     else:
         data.records = log.read(offset, min(request.max_bytes, _RECORDS_BYTES_MAX))
         if replica.id >= 0:

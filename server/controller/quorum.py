@@ -20,6 +20,7 @@ TOPIC_ID = bytes(15) + b"\x01"
 PARTITION = 0
 
 OBSERVER_SESSION_TIMEOUT_MS = 300_000
+DIVERGED_MAX = 1_000
 
 _KRAFT_VERSION_MAX = 1
 
@@ -112,6 +113,7 @@ class Observers:
 
     def __init__(self) -> None:
         self._states: dict[ReplicaKey, ReplicaState] = {}
+        self._diverged: set[tuple[int, int]] = set()
 
     def fetched(self, replica: ReplicaKey, fetch_offset: int, leader_end_offset: int, now_ms: int) -> None:
         """Note a valid fetch from `fetch_offset` (ReplicaState.updateFollowerState)."""
@@ -126,6 +128,17 @@ class Observers:
         state.leader_end_offset_at_last_fetch = leader_end_offset
         state.last_fetch_timestamp_ms = max(now_ms, state.last_fetch_timestamp_ms)
         state.log_end_offset = fetch_offset
+
+    def diverged(self, replica_id: int, fetch_offset: int) -> bool:
+        """Note that a replica's log is not this one's; whether that is news worth a line in the log.
+
+        Once per replica and offset, and for the first thousand only, however long a follower repeats itself.
+        """
+        found = (replica_id, fetch_offset)
+        if replica_id < 0 or found in self._diverged or len(self._diverged) >= DIVERGED_MAX:
+            return False
+        self._diverged.add(found)
+        return True
 
     def states(self, now_ms: int) -> dict[ReplicaKey, ReplicaState]:
         """The observers of the last five minutes."""

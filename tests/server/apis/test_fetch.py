@@ -216,6 +216,9 @@ def test_a_follower_with_a_longer_log_is_told_where_to_cut(
     assert partition.records == b""
     assert f"replica 1 has the log up to {end_offset + 5}, epoch 1; this log ends at {end_offset}" in caplog.text
     assert controller.log.observers.states(rig.now_ms) == {}
+    for _ in range(3):
+        rig.ask(rig.connect(), request(end_offset + 5), 18)
+    assert len(caplog.records) == 1, "said once, however often it is asked"
 
 
 def test_a_follower_without_a_log_is_sent_to_the_snapshot(rig: Any, controller: Controller) -> None:

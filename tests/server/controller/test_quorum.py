@@ -95,3 +95,12 @@ def test_one_id_with_two_directories_is_two_observers() -> None:
     observers.fetched(BROKER, 1, 20, 1000)
     observers.fetched(ReplicaKey(1, bytes(16)), 2, 20, 1000)
     assert len(observers.states(1000)) == 2
+
+
+def test_a_divergence_is_news_once_for_replicas_and_never_for_plain_readers() -> None:
+    observers = Observers()
+    assert observers.diverged(1, 20)
+    assert not observers.diverged(1, 20)
+    assert observers.diverged(1, 21)
+    assert not observers.diverged(-1, 20)
+    assert sum(observers.diverged(2, offset) for offset in range(5_000)) == quorum.DIVERGED_MAX - 2
