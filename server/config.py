@@ -35,6 +35,9 @@ class ControllerConfig:
     session_timeout_ms: int = 9_000
     heartbeat_interval_ms: int = 2_000
     metadata_max_idle_interval_ms: int = 500
+    auto_leader_rebalance_enable: bool = True
+    leader_imbalance_check_interval_seconds: int = 300
+    unclean_leader_election_interval_ms: int = 300_000
     metadata_log_max_record_bytes_between_snapshots: int = 20_971_520
     metadata_log_max_snapshot_interval_ms: int = 3_600_000
     metadata_max_retention_bytes: int = 104_857_600

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.heartbeat import fence_one_stale_broker
 from mockraft.server.controller.periodic import PeriodicTask
+from mockraft.server.controller.periodic_elections import balance_leaders, elect_unclean_leaders
 from mockraft.server.controller.result import ControllerResult
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.no_op_record import NoOpRecord
@@ -26,6 +27,12 @@ def periodic_tasks(config: ControllerConfig) -> list[PeriodicTask]:
     ]
     if config.metadata_max_idle_interval_ms > 0:
         tasks.append(PeriodicTask("no-op record", config.metadata_max_idle_interval_ms, write_no_op))
+    if config.auto_leader_rebalance_enable:
+        interval_ms = config.leader_imbalance_check_interval_seconds * 1000
+        tasks.append(PeriodicTask("balance leaders", interval_ms, balance_leaders))
+    tasks.append(
+        PeriodicTask("elect unclean leaders", config.unclean_leader_election_interval_ms, elect_unclean_leaders)
+    )
     return tasks
 
 

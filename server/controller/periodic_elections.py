@@ -1,0 +1,52 @@
+"""Elections that come round: leaders go home to their preferred replica, and lost partitions of unclean topics get one.
+
+ReplicationControlManager's maybeBalancePartitionLeaders and maybeElectUncleanLeaders.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from mockraft.server.controller.elections import Election
+from mockraft.server.controller.image import TopicPartition
+from mockraft.server.controller.partition_rules import partition_rules, topic_election
+from mockraft.server.controller.partitions import PartitionChange
+from mockraft.server.controller.result import ControllerResult
+from mockraft.wire.metadata_log_frame import RecordAt
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.controller import Controller
+
+ELECTIONS_PER_RUN_MAX: Final = 1000
+
+
+def balance_leaders(controller: "Controller", now_ms: int) -> ControllerResult[bool]:
+    """A preferred election for each partition that another than its first replica leads."""
+    return _elect(controller, controller.image.topics.index.imbalanced(), Election.PREFERRED, "leaders balanced")
+
+
+def elect_unclean_leaders(controller: "Controller", now_ms: int) -> ControllerResult[bool]:
+    """An unclean election for each leaderless partition whose topic allows it."""
+    topics = controller.image.topics
+    places = [
+        place
+        for place in topics.index.leaderless()
+        if topic_election(controller, topics.by_id[place.topic_id]) is Election.UNCLEAN
+    ]
+    return _elect(controller, places, Election.UNCLEAN, "leaders elected uncleanly")
+
+
+def _elect(
+    controller: "Controller", places: Iterable[TopicPartition], election: Election, reason: str
+) -> ControllerResult[bool]:
+    """Up to a thousand changes; answers whether there may be more to do."""
+    records: list[RecordAt] = []
+    for place in places:
+        if len(records) >= ELECTIONS_PER_RUN_MAX:
+            break
+        topic = controller.image.topics.by_id[place.topic_id]
+        partition = topic.partitions[place.partition_id]
+        rules = partition_rules(controller, topic, partition, election=election)
+        record = PartitionChange(place.topic_id, place.partition_id, partition, rules).build()
+        if record is not None:
+            records.append(record)
+    return ControllerResult(records, len(records) >= ELECTIONS_PER_RUN_MAX, reason, atomic=False)
