@@ -3,7 +3,6 @@ import struct
 import time
 
 import pytest
-
 from mockraft.wire import messages
 from mockraft.wire.connection import (
     FRAME_BYTES_MAX,
