@@ -243,6 +243,8 @@ def test_wrong_bytes_are_met_with_what_they_would_be(exchanges: list[Exchange]) 
     assert "try it with --version 3 or 4: in that they can be read" in older.stderr
     turned = run("decode", "--request", "63", "--version", "1", FENCED_RESPONSE)
     assert "try it with --response: they can be read as BrokerHeartbeatResponse v1" in turned.stderr
+    refused = run("decode", "--response", "ApiVersions", "--version", "4", "--frame", "0000000a 00000001 0023 00000000")
+    assert "try it with --version 0: in that they can be read" in refused.stderr
     explained = run("explain", "--request", "63", "--version", "1", FENCED_RESPONSE)
     assert "try it with --response" in explained.stdout
 

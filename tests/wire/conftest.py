@@ -137,7 +137,7 @@ def _answer(line: str) -> Answer:
     if status == "error":
         return Answer(b"", {}, rest)
     data, _, tree = rest.partition("\t")
-    return Answer(bytes.fromhex(data), json.loads(tree), "")
+    return Answer(bytes.fromhex(data), json.loads(tree or "{}"), "")
 
 
 def without_records(value: Any) -> Any:

@@ -92,6 +92,35 @@ def test_a_field_of_another_version_is_dropped_or_refused_as_in_kafka(
     assert len(bodies) - refusals > 100
 
 
+def test_records_become_their_size_as_in_kafkas_request_log(
+    kafka_bodies: Any, class_of: Any, kafka_answers: Any
+) -> None:
+    bodies = [b for b in kafka_bodies if '"records"' in json.dumps(b.given)]
+    assert {b.name for b in bodies} == {"FetchResponse", "ProduceRequest", "ShareFetchResponse"}
+    answers = kafka_answers([("log", b.name, b.version, b.answer.data.hex()) for b in bodies])
+    for body, answer in zip(bodies, answers, strict=True):
+        message = class_of(body.name).read(body.answer.data, body.version)
+        assert to_json(message, body.version, records_as_size=True) == answer.tree
+
+
+def test_what_kafka_cannot_read_is_refused(sample_bytes: Any, class_of: Any, kafka_answers: Any) -> None:
+    chance = Random(77)
+    questions = [(n, v, scratched(data, chance)) for (n, v), data in sample_bytes.items() if data for _ in range(15)]
+    answers = kafka_answers([("read", name, version, data.hex()) for name, version, data in questions])
+    refused = [question for question, answer in zip(questions, answers, strict=True) if answer.error]
+    for name, version, data in refused:
+        with pytest.raises(WireError):
+            class_of(name).read(data, version)
+    assert len(questions) // 4 < len(refused) < len(questions)
+
+
+def scratched(data: bytes, chance: Random) -> bytes:
+    """The data with a byte changed, or with some bytes put in or taken out."""
+    at = chance.randrange(len(data))
+    into = chance.choice((b"", b"\x00", b"\x01", b"\xff", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x80\x00"))
+    return data[:at] + into + data[at + 1 :]
+
+
 def with_strange_tags(name: str, version: int, tree: dict[str, Any]) -> dict[str, Any]:
     """The tree with unknown tagged fields in the message and in every struct inside."""
 
