@@ -73,6 +73,9 @@ class WriterEmitter:
             self._field(f"{var}.{field.snake}", field)
         if self._flexible:
             self._tags(var, struct)
+        else:
+            with self._lines.block(f"if {var}.unknown_tagged_fields:"):
+                self._lines.add(f"raise {self._needs.use('no_tags')}()")
 
     def _absent(self, value: str, field: FieldSpec) -> None:
         with self._lines.block(f"if {self._differs(value, field)}:"):
@@ -215,9 +218,8 @@ class WriterEmitter:
         field = struct.plain_at(self._version)[0]
         letters = FIXED[field.type] + ("x" if self._flexible else "")
         flat = self._name("f")
-        plain = " if not e.unknown_tagged_fields" if self._flexible else ""
         pack = self._needs.packing("pack_each", letters)
-        self._lines.add(f"{flat} = [e.{field.snake} for e in {values}{plain}]")
+        self._lines.add(f"{flat} = [e.{field.snake} for e in {values} if not e.unknown_tagged_fields]")
         with self._lines.block(f"if len({flat}) == len({values}):"):
             self._append(f"{pack}[len({flat})](*{flat})")
 

@@ -298,6 +298,11 @@ def inexpressible(field: str) -> WireError:
     return WireError("the version has no such field, and its value is not the default", field=field)
 
 
+def no_tags() -> WireError:
+    """The refusal to drop tagged fields where the version has no place for them."""
+    return WireError("the version has no tagged fields", field="unknown_tagged_fields")
+
+
 def no_uuid(field: str) -> WireError:
     """The refusal of anything but 16 bytes."""
     return WireError("a uuid has 16 bytes", field=field)

@@ -135,6 +135,16 @@ class TestTags:
         with pytest.raises(WireError, match="tag 5 is both a field's and unknown"):
             message_of(tagged, flexibleVersions="0+")(level=1, unknown_tagged_fields=[(5, b"")]).write(0)
 
+    def test_are_refused_in_versions_without_tags(self, message_of: MessageOf) -> None:
+        cls = message_of(ID, validVersions="0-1", flexibleVersions="1+")
+        assert cls(unknown_tagged_fields=[(3, b"")]).write(1) == bytes.fromhex("00000000 01 03 00")
+        with pytest.raises(WireError, match="the version has no tagged fields"):
+            cls(unknown_tagged_fields=[(3, b"")]).write(0)
+
+    def test_of_high_numbers_are_written(self, message_of: MessageOf) -> None:
+        tagged = {"name": "Level", "type": "int16", "taggedVersions": "0+", "tag": 300}
+        assert message_of(tagged, flexibleVersions="0+")(level=1).write(0) == bytes.fromhex("01 ac02 02 0001")
+
     @pytest.mark.parametrize("unknown", [[(-1, b"")], [(1 << 32, b"")], [(1, "text")], [5], [("a", b"")]])
     def test_nonsense_is_refused(self, message_of: MessageOf, unknown: Any) -> None:
         with pytest.raises(WireError):

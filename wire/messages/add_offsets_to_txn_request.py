@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     compact_string,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -136,6 +137,8 @@ def _write_v0(m):
     n = len(b2)
     r.append(pack_qhh(m.producer_id, m.producer_epoch, n))
     r.append(b2)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -9,6 +9,7 @@ from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
+    no_tags,
     packed,
     read_tags,
     write_tags,
@@ -95,6 +96,8 @@ def _read_v3(d, o):
 
 
 def _write_v0(m):
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return pack_ih(m.throttle_time_ms, m.error_code)
 
 

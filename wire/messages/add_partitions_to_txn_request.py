@@ -17,6 +17,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -326,6 +327,10 @@ def _write_v0(m):
         r.append(pack_i(n))
         if l5:
             r.append(pack_all_i[len(l5)](*l5))
+        if e3.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

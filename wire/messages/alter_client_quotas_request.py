@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -318,6 +319,8 @@ def _write_v0(m):
                 n = len(b6)
             r.append(pack_h(n))
             r.append(b6)
+            if e4.unknown_tagged_fields:
+                raise no_tags()
         l7 = e2.ops
         n = len(l7)
         r.append(pack_i(n))
@@ -326,7 +329,13 @@ def _write_v0(m):
             n = len(b9)
             r.append(pack_h(n))
             r.append(b9)
+            if e8.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_do(e8.value, e8.remove))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_o(m.validate_only))
     return b"".join(r)
 

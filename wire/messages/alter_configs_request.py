@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -274,6 +275,12 @@ def _write_v0(m):
                 n = len(b7)
             r.append(pack_h(n))
             r.append(b7)
+            if e5.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_o(m.validate_only))
     return b"".join(r)
 

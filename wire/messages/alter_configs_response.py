@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -209,6 +210,10 @@ def _write_v0(m):
         n = len(b4)
         r.append(pack_bh(e2.resource_type, n))
         r.append(b4)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -263,6 +264,12 @@ def _write_v1(m):
             r.append(pack_i(n))
             if l7:
                 r.append(pack_all_i[len(l7)](*l7))
+            if e5.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

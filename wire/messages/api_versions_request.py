@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     compact_string,
+    no_tags,
     read_tags,
     write_string_length,
     write_tags,
@@ -103,6 +104,8 @@ def _read_v3(d, o):
 
 
 def _write_v0(m):
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b""
 
 

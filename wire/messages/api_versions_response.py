@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     merge_tags,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -361,7 +362,11 @@ def _write_v0(m):
     n = len(l1)
     r.append(pack_hi(m.error_code, n))
     for e2 in l1:
+        if e2.unknown_tagged_fields:
+            raise no_tags()
         r.append(pack_hhh(e2.api_key, e2.min_version, e2.max_version))
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -371,7 +376,11 @@ def _write_v1(m):
     n = len(l1)
     r.append(pack_hi(m.error_code, n))
     for e2 in l1:
+        if e2.unknown_tagged_fields:
+            raise no_tags()
         r.append(pack_hhh(e2.api_key, e2.min_version, e2.max_version))
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_i(m.throttle_time_ms))
     return b"".join(r)
 

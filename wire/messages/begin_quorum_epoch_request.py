@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     no_uuid,
     null_field,
     nullable_compact_string,
@@ -337,7 +338,13 @@ def _write_v0(m):
         n = len(l5)
         r.append(pack_i(n))
         for e6 in l5:
+            if e6.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_iii(e6.partition_index, e6.leader_id, e6.leader_epoch))
+        if e3.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UNSET,
     WRITE_FAULTS,
     check_count,
+    no_tags,
     null_field,
     packed,
 )
@@ -154,6 +155,8 @@ def _write_v0(m):
         r.append(pack_i(n))
         if l4:
             r.append(pack_all_i[len(l4)](*l4))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
     b5 = m.user_data
     if b5 is None:
         n = -1
@@ -162,6 +165,8 @@ def _write_v0(m):
         n = len(b5)
     r.append(pack_i(n))
     r.append(b5)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

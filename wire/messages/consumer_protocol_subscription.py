@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     UNSET,
     WRITE_FAULTS,
     check_count,
+    no_tags,
     null_field,
     packed,
 )
@@ -333,6 +334,8 @@ def _write_v0(m):
         n = len(b4)
     r.append(pack_i(n))
     r.append(b4)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -367,6 +370,10 @@ def _write_v1(m):
         r.append(pack_i(n))
         if l8:
             r.append(pack_all_i[len(l8)](*l8))
+        if e6.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -401,6 +408,10 @@ def _write_v2(m):
         r.append(pack_i(n))
         if l8:
             r.append(pack_all_i[len(l8)](*l8))
+        if e6.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_i(m.generation_id))
     return b"".join(r)
 
@@ -436,6 +447,8 @@ def _write_v3(m):
         r.append(pack_i(n))
         if l8:
             r.append(pack_all_i[len(l8)](*l8))
+        if e6.unknown_tagged_fields:
+            raise no_tags()
     b9 = m.rack_id
     if b9 is None:
         n = -1
@@ -445,6 +458,8 @@ def _write_v3(m):
         n = len(b9)
     r.append(pack_ih(m.generation_id, n))
     r.append(b9)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

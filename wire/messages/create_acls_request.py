@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -220,7 +221,11 @@ def _write_v1(m):
         n = len(b5)
         r.append(pack_h(n))
         r.append(b5)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
         r.append(pack_bb(e2.operation, e2.permission_type))
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     check_count,
     compact_count,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -183,6 +184,10 @@ def _write_v1(m):
             n = len(b3)
         r.append(pack_hh(e2.error_code, n))
         r.append(b3)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     compact_bytes,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -245,6 +246,8 @@ def _write_v1(m):
     n = len(b4)
     r.append(pack_i(n))
     r.append(b4)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_i(m.throttle_time_ms))
     return b"".join(r)
 

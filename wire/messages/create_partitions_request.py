@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     nullable_compact_count,
     packed,
@@ -273,6 +274,12 @@ def _write_v0(m):
             r.append(pack_i(n))
             if l6:
                 r.append(pack_all_i[len(l6)](*l6))
+            if e5.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_io(m.timeout_ms, m.validate_only))
     return b"".join(r)
 

@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -350,6 +351,8 @@ def _write_v2(m):
             r.append(pack_ii(e5.partition_index, n))
             if l6:
                 r.append(pack_all_i[len(l6)](*l6))
+            if e5.unknown_tagged_fields:
+                raise no_tags()
         l7 = e2.configs
         n = len(l7)
         r.append(pack_i(n))
@@ -367,6 +370,12 @@ def _write_v2(m):
                 n = len(b10)
             r.append(pack_h(n))
             r.append(b10)
+            if e8.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_io(m.timeout_ms, m.validate_only))
     return b"".join(r)
 

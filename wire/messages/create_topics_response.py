@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     merge_tags,
+    no_tags,
     no_uuid,
     null_field,
     nullable_compact_count,
@@ -405,6 +406,10 @@ def _write_v2(m):
             n = len(b4)
         r.append(pack_hh(e2.error_code, n))
         r.append(b4)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     check_count,
     compact_count,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -244,7 +245,11 @@ def _write_v1(m):
             n = len(b5)
         r.append(pack_h(n))
         r.append(b5)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
         r.append(pack_bb(e2.operation, e2.permission_type))
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

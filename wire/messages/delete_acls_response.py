@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -337,7 +338,13 @@ def _write_v1(m):
             n = len(b9)
             r.append(pack_h(n))
             r.append(b9)
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_bb(e5.operation, e5.permission_type))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

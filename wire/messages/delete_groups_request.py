@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -138,6 +139,8 @@ def _write_v0(m):
         n = len(b3)
         r.append(pack_h(n))
         r.append(b3)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -176,7 +177,11 @@ def _write_v0(m):
         n = len(b3)
         r.append(pack_h(n))
         r.append(b3)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
         r.append(pack_h(e2.error_code))
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     no_uuid,
     null_field,
     nullable_compact_string,
@@ -213,6 +214,8 @@ def _write_v1(m):
         n = len(b3)
         r.append(pack_h(n))
         r.append(b3)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_i(m.timeout_ms))
     return b"".join(r)
 

@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     no_uuid,
     null_field,
     nullable_compact_string,
@@ -277,7 +278,11 @@ def _write_v1(m):
         n = len(b3)
         r.append(pack_h(n))
         r.append(b3)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
         r.append(pack_h(e2.error_code))
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -10,6 +10,7 @@ from mockraft.wire.primitives import (
     READ_FAULTS,
     UVARINTS,
     WRITE_FAULTS,
+    no_tags,
     nullable_compact_string,
     packed,
     read_tags,
@@ -187,6 +188,8 @@ def _write_v1(m):
         n = len(b3)
     r.append(pack_h(n))
     r.append(b3)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_bb(m.operation, m.permission_type))
     return b"".join(r)
 

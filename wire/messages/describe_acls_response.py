@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -307,7 +308,13 @@ def _write_v1(m):
             n = len(b8)
             r.append(pack_h(n))
             r.append(b8)
+            if e6.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_bb(e6.operation, e6.permission_type))
+        if e3.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     nullable_compact_count,
     nullable_compact_string,
@@ -351,6 +352,8 @@ def _write_v0(m):
                 n = len(b7)
             r.append(pack_h(n))
             r.append(b7)
+            if e5.unknown_tagged_fields:
+                raise no_tags()
         l8 = e3.values
         n = len(l8)
         r.append(pack_i(n))
@@ -359,7 +362,13 @@ def _write_v0(m):
             n = len(b10)
             r.append(pack_h(n))
             r.append(b10)
+            if e9.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_d(e9.value))
+        if e3.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

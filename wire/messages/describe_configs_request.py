@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     nullable_compact_count,
     packed,
@@ -279,6 +280,10 @@ def _write_v1(m):
             n = len(b6)
             r.append(pack_h(n))
             r.append(b6)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_o(m.include_synonyms))
     return b"".join(r)
 
@@ -305,6 +310,10 @@ def _write_v3(m):
             n = len(b6)
             r.append(pack_h(n))
             r.append(b6)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_oo(m.include_synonyms, m.include_documentation))
     return b"".join(r)
 

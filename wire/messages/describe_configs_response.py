@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -514,7 +515,15 @@ def _write_v1(m):
                     n = len(b12)
                 r.append(pack_h(n))
                 r.append(b12)
+                if e10.unknown_tagged_fields:
+                    raise no_tags()
                 r.append(pack_b(e10.source))
+            if e6.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -571,6 +580,8 @@ def _write_v3(m):
                     n = len(b12)
                 r.append(pack_h(n))
                 r.append(b12)
+                if e10.unknown_tagged_fields:
+                    raise no_tags()
                 r.append(pack_b(e10.source))
             b13 = e6.documentation
             if b13 is None:
@@ -581,6 +592,12 @@ def _write_v3(m):
                 n = len(b13)
             r.append(pack_bh(e6.config_type, n))
             r.append(b13)
+            if e6.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -13,6 +13,7 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     check_count,
     compact_string,
+    no_tags,
     null_field,
     nullable_compact_count,
     packed,
@@ -189,6 +190,10 @@ def _write_v1(m):
         n = len(b4)
         r.append(pack_h(n))
         r.append(b4)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

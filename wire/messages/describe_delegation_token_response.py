@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -422,6 +423,12 @@ def _write_v1(m):
             n = len(b10)
             r.append(pack_h(n))
             r.append(b10)
+            if e8.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_i(m.throttle_time_ms))
     return b"".join(r)
 

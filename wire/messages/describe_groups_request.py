@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -172,6 +173,8 @@ def _write_v0(m):
         n = len(b3)
         r.append(pack_h(n))
         r.append(b3)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -185,6 +188,8 @@ def _write_v3(m):
         n = len(b3)
         r.append(pack_h(n))
         r.append(b3)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_o(m.include_authorized_operations))
     return b"".join(r)
 

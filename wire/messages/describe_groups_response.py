@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -764,6 +765,12 @@ def _write_v0(m):
             n = len(b13)
             r.append(pack_i(n))
             r.append(b13)
+            if e8.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -817,6 +824,12 @@ def _write_v1(m):
             n = len(b13)
             r.append(pack_i(n))
             r.append(b13)
+            if e8.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -868,7 +881,13 @@ def _write_v3(m):
             n = len(b13)
             r.append(pack_i(n))
             r.append(b13)
+            if e8.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
         r.append(pack_i(e2.authorized_operations))
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -929,7 +948,13 @@ def _write_v4(m):
             n = len(b14)
             r.append(pack_i(n))
             r.append(b14)
+            if e8.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
         r.append(pack_i(e2.authorized_operations))
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

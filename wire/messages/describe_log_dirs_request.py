@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     nullable_compact_count,
     packed,
@@ -204,6 +205,10 @@ def _write_v1(m):
         r.append(pack_i(n))
         if l4:
             r.append(pack_all_i[len(l4)](*l4))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

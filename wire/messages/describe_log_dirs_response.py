@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -610,7 +611,15 @@ def _write_v1(m):
             n = len(l7)
             r.append(pack_i(n))
             for e8 in l7:
+                if e8.unknown_tagged_fields:
+                    raise no_tags()
                 r.append(pack_iqqo(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
+            if e5.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -17,6 +17,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     nullable_compact_count,
     packed,
@@ -256,6 +257,10 @@ def _write_v0(m):
         r.append(pack_i(n))
         if l4:
             r.append(pack_all_i[len(l4)](*l4))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_i(m.timeout_ms))
     return b"".join(r)
 
@@ -279,6 +284,10 @@ def _write_v1(m):
         r.append(pack_i(n))
         if l4:
             r.append(pack_all_i[len(l4)](*l4))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_i(m.timeout_ms))
     return b"".join(r)
 

@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -306,6 +307,12 @@ def _write_v0(m):
                 n = len(b6)
             r.append(pack_ihh(e5.partition_id, e5.error_code, n))
             r.append(b6)
+            if e5.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -332,6 +339,12 @@ def _write_v1(m):
                 n = len(b6)
             r.append(pack_ihh(e5.partition_id, e5.error_code, n))
             r.append(b6)
+            if e5.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

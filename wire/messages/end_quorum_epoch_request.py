@@ -17,6 +17,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     no_uuid,
     null_field,
     nullable_compact_string,
@@ -384,6 +385,12 @@ def _write_v0(m):
             r.append(pack_iiii(e6.partition_index, e6.leader_id, e6.leader_epoch, n))
             if l7:
                 r.append(pack_all_i[len(l7)](*l7))
+            if e6.unknown_tagged_fields:
+                raise no_tags()
+        if e3.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     compact_string,
     inexpressible,
     merge_tags,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -332,7 +333,13 @@ def _write_v0(m):
         n = len(l4)
         r.append(pack_i(n))
         for e5 in l4:
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_ihii(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     compact_string,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -121,6 +122,8 @@ def _write_v0(m):
     n = len(b1)
     r.append(pack_h(n))
     r.append(b1)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_qho(m.producer_id, m.producer_epoch, m.committed))
     return b"".join(r)
 

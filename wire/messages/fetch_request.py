@@ -20,6 +20,7 @@ from mockraft.wire.primitives import (
     inexpressible,
     merge_tags,
     misplaced_tag,
+    no_tags,
     no_uuid,
     null_field,
     nullable_compact_string,
@@ -1408,7 +1409,13 @@ def _write_v4(m):
         for e5 in l4:
             if e5.last_fetched_epoch != -1:
                 raise inexpressible("LastFetchedEpoch")
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_iqi(e5.partition, e5.fetch_offset, e5.partition_max_bytes))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -1432,7 +1439,13 @@ def _write_v5(m):
         for e5 in l4:
             if e5.last_fetched_epoch != -1:
                 raise inexpressible("LastFetchedEpoch")
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_iqqi(e5.partition, e5.fetch_offset, e5.log_start_offset, e5.partition_max_bytes))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -1454,7 +1467,11 @@ def _write_v7(m):
         for e5 in l4:
             if e5.last_fetched_epoch != -1:
                 raise inexpressible("LastFetchedEpoch")
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_iqqi(e5.partition, e5.fetch_offset, e5.log_start_offset, e5.partition_max_bytes))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
     l6 = m.forgotten_topics_data
     n = len(l6)
     r.append(pack_i(n))
@@ -1468,6 +1485,10 @@ def _write_v7(m):
         r.append(pack_i(n))
         if l9:
             r.append(pack_all_i[len(l9)](*l9))
+        if e7.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -1489,7 +1510,11 @@ def _write_v9(m):
         for e5 in l4:
             if e5.last_fetched_epoch != -1:
                 raise inexpressible("LastFetchedEpoch")
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_iiqqi(e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.log_start_offset, e5.partition_max_bytes))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
     l6 = m.forgotten_topics_data
     n = len(l6)
     r.append(pack_i(n))
@@ -1503,6 +1528,10 @@ def _write_v9(m):
         r.append(pack_i(n))
         if l9:
             r.append(pack_all_i[len(l9)](*l9))
+        if e7.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -1524,7 +1553,11 @@ def _write_v11(m):
         for e5 in l4:
             if e5.last_fetched_epoch != -1:
                 raise inexpressible("LastFetchedEpoch")
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_iiqqi(e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.log_start_offset, e5.partition_max_bytes))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
     l6 = m.forgotten_topics_data
     n = len(l6)
     r.append(pack_i(n))
@@ -1538,10 +1571,14 @@ def _write_v11(m):
         r.append(pack_i(n))
         if l9:
             r.append(pack_all_i[len(l9)](*l9))
+        if e7.unknown_tagged_fields:
+            raise no_tags()
     b10 = m.rack_id.encode()
     n = len(b10)
     r.append(pack_h(n))
     r.append(b10)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     inexpressible,
     merge_tags,
     misplaced_tag,
+    no_tags,
     no_uuid,
     null_field,
     nullable_compact_bytes,
@@ -1136,6 +1137,8 @@ def _write_v4(m):
                 n = len(l6)
             r.append(pack_ihqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, n))
             for e7 in l6:
+                if e7.unknown_tagged_fields:
+                    raise no_tags()
                 r.append(pack_qq(e7.producer_id, e7.first_offset))
             b8 = e5.records
             if b8 is None:
@@ -1145,6 +1148,12 @@ def _write_v4(m):
                 n = len(b8)
             r.append(pack_i(n))
             r.append(b8)
+            if e5.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -1182,6 +1191,8 @@ def _write_v5(m):
                 n = len(l6)
             r.append(pack_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n))
             for e7 in l6:
+                if e7.unknown_tagged_fields:
+                    raise no_tags()
                 r.append(pack_qq(e7.producer_id, e7.first_offset))
             b8 = e5.records
             if b8 is None:
@@ -1191,6 +1202,12 @@ def _write_v5(m):
                 n = len(b8)
             r.append(pack_i(n))
             r.append(b8)
+            if e5.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -1226,6 +1243,8 @@ def _write_v7(m):
                 n = len(l6)
             r.append(pack_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n))
             for e7 in l6:
+                if e7.unknown_tagged_fields:
+                    raise no_tags()
                 r.append(pack_qq(e7.producer_id, e7.first_offset))
             b8 = e5.records
             if b8 is None:
@@ -1235,6 +1254,12 @@ def _write_v7(m):
                 n = len(b8)
             r.append(pack_i(n))
             r.append(b8)
+            if e5.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -1268,6 +1293,8 @@ def _write_v11(m):
                 n = len(l6)
             r.append(pack_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n))
             for e7 in l6:
+                if e7.unknown_tagged_fields:
+                    raise no_tags()
                 r.append(pack_qq(e7.producer_id, e7.first_offset))
             b8 = e5.records
             if b8 is None:
@@ -1277,6 +1304,12 @@ def _write_v11(m):
                 n = len(b8)
             r.append(pack_ii(e5.preferred_read_replica, n))
             r.append(b8)
+            if e5.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

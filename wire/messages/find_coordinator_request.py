@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -170,6 +171,8 @@ def _write_v0(m):
     n = len(b1)
     r.append(pack_h(n))
     r.append(b1)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -181,6 +184,8 @@ def _write_v1(m):
     n = len(b1)
     r.append(pack_h(n))
     r.append(b1)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_b(m.key_type))
     return b"".join(r)
 

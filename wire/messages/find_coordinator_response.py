@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -256,6 +257,8 @@ def _write_v0(m):
     n = len(b1)
     r.append(pack_hih(m.error_code, m.node_id, n))
     r.append(b1)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_i(m.port))
     return b"".join(r)
 
@@ -277,6 +280,8 @@ def _write_v1(m):
     n = len(b2)
     r.append(pack_ih(m.node_id, n))
     r.append(b2)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_i(m.port))
     return b"".join(r)
 

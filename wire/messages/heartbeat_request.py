@@ -12,6 +12,7 @@ from mockraft.wire.primitives import (
     WRITE_FAULTS,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -173,6 +174,8 @@ def _write_v0(m):
     n = len(b2)
     r.append(pack_ih(m.generation_id, n))
     r.append(b2)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -195,6 +198,8 @@ def _write_v3(m):
         n = len(b3)
     r.append(pack_h(n))
     r.append(b3)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

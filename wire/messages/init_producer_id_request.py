@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     inexpressible,
+    no_tags,
     nullable_compact_string,
     packed,
     read_tags,
@@ -196,6 +197,8 @@ def _write_v0(m):
         n = len(b1)
     r.append(pack_h(n))
     r.append(b1)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_i(m.transaction_timeout_ms))
     return b"".join(r)
 

@@ -10,6 +10,7 @@ from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
     inexpressible,
+    no_tags,
     packed,
     read_tags,
     write_tags,
@@ -126,6 +127,8 @@ def _write_v0(m):
         raise inexpressible("OngoingTxnProducerId")
     if m.ongoing_txn_producer_epoch != -1:
         raise inexpressible("OngoingTxnProducerEpoch")
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return pack_ihqh(m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch)
 
 

@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -440,6 +441,10 @@ def _write_v0(m):
         n = len(b7)
         r.append(pack_i(n))
         r.append(b7)
+        if e5.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -471,6 +476,10 @@ def _write_v1(m):
         n = len(b7)
         r.append(pack_i(n))
         r.append(b7)
+        if e5.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -509,6 +518,10 @@ def _write_v5(m):
         n = len(b8)
         r.append(pack_i(n))
         r.append(b8)
+        if e6.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

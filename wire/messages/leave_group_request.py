@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -279,6 +280,8 @@ def _write_v0(m):
     n = len(b2)
     r.append(pack_h(n))
     r.append(b2)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -307,6 +310,10 @@ def _write_v3(m):
             n = len(b5)
         r.append(pack_h(n))
         r.append(b5)
+        if e3.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -209,12 +210,16 @@ def _read_v4(d, o):
 def _write_v0(m):
     if m.members:
         raise inexpressible("Members")
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return pack_h(m.error_code)
 
 
 def _write_v1(m):
     if m.members:
         raise inexpressible("Members")
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return pack_ih(m.throttle_time_ms, m.error_code)
 
 
@@ -237,7 +242,11 @@ def _write_v3(m):
             n = len(b4)
         r.append(pack_h(n))
         r.append(b4)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
         r.append(pack_h(e2.error_code))
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     read_tags,
     write_string_length,
     write_tags,
@@ -168,6 +169,8 @@ def _write_v0(m):
         raise inexpressible("StatesFilter")
     if m.types_filter:
         raise inexpressible("TypesFilter")
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b""
 
 

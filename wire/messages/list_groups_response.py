@@ -14,6 +14,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -322,6 +323,10 @@ def _write_v0(m):
         n = len(b4)
         r.append(pack_h(n))
         r.append(b4)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -339,6 +344,10 @@ def _write_v1(m):
         n = len(b4)
         r.append(pack_h(n))
         r.append(b4)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -415,7 +416,13 @@ def _write_v1(m):
         n = len(l4)
         r.append(pack_i(n))
         for e5 in l4:
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_iq(e5.partition_index, e5.timestamp))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -433,7 +440,13 @@ def _write_v2(m):
         n = len(l4)
         r.append(pack_i(n))
         for e5 in l4:
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_iq(e5.partition_index, e5.timestamp))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -451,7 +464,13 @@ def _write_v4(m):
         n = len(l4)
         r.append(pack_i(n))
         for e5 in l4:
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_iiq(e5.partition_index, e5.current_leader_epoch, e5.timestamp))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

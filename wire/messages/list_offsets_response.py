@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -353,7 +354,13 @@ def _write_v1(m):
         for e5 in l4:
             if e5.leader_epoch != -1:
                 raise inexpressible("LeaderEpoch")
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_ihqq(e5.partition_index, e5.error_code, e5.timestamp, e5.offset))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -373,7 +380,13 @@ def _write_v2(m):
         for e5 in l4:
             if e5.leader_epoch != -1:
                 raise inexpressible("LeaderEpoch")
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_ihqq(e5.partition_index, e5.error_code, e5.timestamp, e5.offset))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -391,7 +404,13 @@ def _write_v4(m):
         n = len(l4)
         r.append(pack_i(n))
         for e5 in l4:
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_ihqqi(e5.partition_index, e5.error_code, e5.timestamp, e5.offset, e5.leader_epoch))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_string,
     inexpressible,
+    no_tags,
     no_uuid,
     null_field,
     nullable_compact_count,
@@ -366,6 +367,10 @@ def _write_v0(m):
         n = len(b3)
         r.append(pack_h(n))
         r.append(b3)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -389,6 +394,10 @@ def _write_v1(m):
         n = len(b3)
         r.append(pack_h(n))
         r.append(b3)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -410,6 +419,10 @@ def _write_v4(m):
         n = len(b3)
         r.append(pack_h(n))
         r.append(b3)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_o(m.allow_auto_topic_creation))
     return b"".join(r)
 
@@ -428,6 +441,10 @@ def _write_v8(m):
         n = len(b3)
         r.append(pack_h(n))
         r.append(b3)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_ooo(m.allow_auto_topic_creation, m.include_cluster_authorized_operations, m.include_topic_authorized_operations))
     return b"".join(r)
 

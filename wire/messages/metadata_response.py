@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     no_uuid,
     null_field,
     nullable_compact_string,
@@ -1497,6 +1498,8 @@ def _write_v0(m):
         n = len(b3)
         r.append(pack_ih(e2.node_id, n))
         r.append(b3)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
         r.append(pack_i(e2.port))
     l4 = m.topics
     n = len(l4)
@@ -1522,6 +1525,12 @@ def _write_v0(m):
             r.append(pack_i(n))
             if l10:
                 r.append(pack_all_i[len(l10)](*l10))
+            if e8.unknown_tagged_fields:
+                raise no_tags()
+        if e5.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -1546,6 +1555,8 @@ def _write_v1(m):
             n = len(b4)
         r.append(pack_ih(e2.port, n))
         r.append(b4)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
     l5 = m.topics
     n = len(l5)
     r.append(pack_ii(m.controller_id, n))
@@ -1570,6 +1581,12 @@ def _write_v1(m):
             r.append(pack_i(n))
             if l11:
                 r.append(pack_all_i[len(l11)](*l11))
+            if e9.unknown_tagged_fields:
+                raise no_tags()
+        if e6.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -1594,6 +1611,8 @@ def _write_v2(m):
             n = len(b4)
         r.append(pack_ih(e2.port, n))
         r.append(b4)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
     b5 = m.cluster_id
     if b5 is None:
         n = -1
@@ -1627,6 +1646,12 @@ def _write_v2(m):
             r.append(pack_i(n))
             if l12:
                 r.append(pack_all_i[len(l12)](*l12))
+            if e10.unknown_tagged_fields:
+                raise no_tags()
+        if e7.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -1651,6 +1676,8 @@ def _write_v3(m):
             n = len(b4)
         r.append(pack_ih(e2.port, n))
         r.append(b4)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
     b5 = m.cluster_id
     if b5 is None:
         n = -1
@@ -1684,6 +1711,12 @@ def _write_v3(m):
             r.append(pack_i(n))
             if l12:
                 r.append(pack_all_i[len(l12)](*l12))
+            if e10.unknown_tagged_fields:
+                raise no_tags()
+        if e7.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -1708,6 +1741,8 @@ def _write_v5(m):
             n = len(b4)
         r.append(pack_ih(e2.port, n))
         r.append(b4)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
     b5 = m.cluster_id
     if b5 is None:
         n = -1
@@ -1746,6 +1781,12 @@ def _write_v5(m):
             r.append(pack_i(n))
             if l13:
                 r.append(pack_all_i[len(l13)](*l13))
+            if e10.unknown_tagged_fields:
+                raise no_tags()
+        if e7.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -1770,6 +1811,8 @@ def _write_v7(m):
             n = len(b4)
         r.append(pack_ih(e2.port, n))
         r.append(b4)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
     b5 = m.cluster_id
     if b5 is None:
         n = -1
@@ -1808,6 +1851,12 @@ def _write_v7(m):
             r.append(pack_i(n))
             if l13:
                 r.append(pack_all_i[len(l13)](*l13))
+            if e10.unknown_tagged_fields:
+                raise no_tags()
+        if e7.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -1830,6 +1879,8 @@ def _write_v8(m):
             n = len(b4)
         r.append(pack_ih(e2.port, n))
         r.append(b4)
+        if e2.unknown_tagged_fields:
+            raise no_tags()
     b5 = m.cluster_id
     if b5 is None:
         n = -1
@@ -1866,7 +1917,13 @@ def _write_v8(m):
             r.append(pack_i(n))
             if l13:
                 r.append(pack_all_i[len(l13)](*l13))
+            if e10.unknown_tagged_fields:
+                raise no_tags()
+        if e7.unknown_tagged_fields:
+            raise no_tags()
         r.append(pack_i(e7.topic_authorized_operations))
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_i(m.cluster_authorized_operations))
     return b"".join(r)
 

@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     no_uuid,
     null_field,
     nullable_compact_string,
@@ -575,6 +576,12 @@ def _write_v2(m):
                 n = len(b8)
             r.append(pack_iqh(e7.partition_index, e7.committed_offset, n))
             r.append(b8)
+            if e7.unknown_tagged_fields:
+                raise no_tags()
+        if e4.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -611,6 +618,12 @@ def _write_v5(m):
                 n = len(b8)
             r.append(pack_iqh(e7.partition_index, e7.committed_offset, n))
             r.append(b8)
+            if e7.unknown_tagged_fields:
+                raise no_tags()
+        if e4.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -647,6 +660,12 @@ def _write_v6(m):
                 n = len(b8)
             r.append(pack_iqih(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch, n))
             r.append(b8)
+            if e7.unknown_tagged_fields:
+                raise no_tags()
+        if e4.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -690,6 +709,12 @@ def _write_v7(m):
                 n = len(b9)
             r.append(pack_iqih(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch, n))
             r.append(b9)
+            if e8.unknown_tagged_fields:
+                raise no_tags()
+        if e5.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     no_uuid,
     null_field,
     packed,
@@ -355,7 +356,13 @@ def _write_v2(m):
         n = len(l4)
         r.append(pack_i(n))
         for e5 in l4:
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_ih(e5.partition_index, e5.error_code))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -373,7 +380,13 @@ def _write_v3(m):
         n = len(l4)
         r.append(pack_i(n))
         for e5 in l4:
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_ih(e5.partition_index, e5.error_code))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     UNSET,
     WRITE_FAULTS,
     check_count,
+    no_tags,
     null_field,
     pack_each,
     packed,
@@ -180,12 +181,18 @@ def _write_v0(m):
         l5 = e3.partitions
         n = len(l5)
         r.append(pack_i(n))
-        f6 = [e.partition_index for e in l5]
+        f6 = [e.partition_index for e in l5 if not e.unknown_tagged_fields]
         if len(f6) == len(l5):
             r.append(pack_each_i[len(f6)](*f6))
         else:
             for e7 in l5:
+                if e7.unknown_tagged_fields:
+                    raise no_tags()
                 r.append(pack_i(e7.partition_index))
+        if e3.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     UNSET,
     WRITE_FAULTS,
     check_count,
+    no_tags,
     null_field,
     packed,
 )
@@ -177,7 +178,13 @@ def _write_v0(m):
         n = len(l4)
         r.append(pack_i(n))
         for e5 in l4:
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_ih(e5.partition_index, e5.error_code))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     no_uuid,
     null_field,
     nullable_compact_count,
@@ -606,6 +607,10 @@ def _write_v1(m):
         r.append(pack_i(n))
         if l5:
             r.append(pack_all_i[len(l5)](*l5))
+        if e3.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -636,6 +641,10 @@ def _write_v2(m):
         r.append(pack_i(n))
         if l5:
             r.append(pack_all_i[len(l5)](*l5))
+        if e3.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     no_uuid,
     null_field,
     nullable_compact_string,
@@ -655,7 +656,13 @@ def _write_v1(m):
                 n = len(b6)
             r.append(pack_iqh(e5.partition_index, e5.committed_offset, n))
             r.append(b6)
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_h(e5.error_code))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -684,7 +691,13 @@ def _write_v2(m):
                 n = len(b6)
             r.append(pack_iqh(e5.partition_index, e5.committed_offset, n))
             r.append(b6)
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_h(e5.error_code))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_h(m.error_code))
     return b"".join(r)
 
@@ -714,7 +727,13 @@ def _write_v3(m):
                 n = len(b6)
             r.append(pack_iqh(e5.partition_index, e5.committed_offset, n))
             r.append(b6)
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_h(e5.error_code))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_h(m.error_code))
     return b"".join(r)
 
@@ -744,7 +763,13 @@ def _write_v5(m):
                 n = len(b6)
             r.append(pack_iqih(e5.partition_index, e5.committed_offset, e5.committed_leader_epoch, n))
             r.append(b6)
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_h(e5.error_code))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_h(m.error_code))
     return b"".join(r)
 

@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     check_count,
     compact_count,
     compact_string,
+    no_tags,
     no_uuid,
     null_field,
     nullable_compact_bytes,
@@ -352,6 +353,12 @@ def _write_v3(m):
                 n = len(b7)
             r.append(pack_ii(e6.index, n))
             r.append(b7)
+            if e6.unknown_tagged_fields:
+                raise no_tags()
+        if e3.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -18,6 +18,7 @@ from mockraft.wire.primitives import (
     inexpressible,
     merge_tags,
     misplaced_tag,
+    no_tags,
     no_uuid,
     null_field,
     nullable_compact_string,
@@ -852,7 +853,13 @@ def _write_v3(m):
         for e5 in l4:
             if (e5.current_leader.leader_id != -1 or e5.current_leader.leader_epoch != -1 or e5.current_leader.unknown_tagged_fields):
                 raise inexpressible("CurrentLeader")
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_ihqq(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_i(m.throttle_time_ms))
     return b"".join(r)
 
@@ -875,7 +882,13 @@ def _write_v5(m):
         for e5 in l4:
             if (e5.current_leader.leader_id != -1 or e5.current_leader.leader_epoch != -1 or e5.current_leader.unknown_tagged_fields):
                 raise inexpressible("CurrentLeader")
+            if e5.unknown_tagged_fields:
+                raise no_tags()
             r.append(pack_ihqqq(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset))
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_i(m.throttle_time_ms))
     return b"".join(r)
 
@@ -911,6 +924,8 @@ def _write_v8(m):
                     n = len(b8)
                 r.append(pack_ih(e7.batch_index, n))
                 r.append(b8)
+                if e7.unknown_tagged_fields:
+                    raise no_tags()
             b9 = e5.error_message
             if b9 is None:
                 n = -1
@@ -920,6 +935,12 @@ def _write_v8(m):
                 n = len(b9)
             r.append(pack_h(n))
             r.append(b9)
+            if e5.unknown_tagged_fields:
+                raise no_tags()
+        if e2.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_i(m.throttle_time_ms))
     return b"".join(r)
 

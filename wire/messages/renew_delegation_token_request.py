@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     compact_bytes,
+    no_tags,
     null_field,
     packed,
     read_tags,
@@ -117,6 +118,8 @@ def _write_v1(m):
     n = len(b1)
     r.append(pack_i(n))
     r.append(b1)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_q(m.renew_period_ms))
     return b"".join(r)
 

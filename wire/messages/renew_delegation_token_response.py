@@ -9,6 +9,7 @@ from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
+    no_tags,
     packed,
     read_tags,
     write_tags,
@@ -97,6 +98,8 @@ def _read_v2(d, o):
 
 
 def _write_v1(m):
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return pack_hqi(m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms)
 
 

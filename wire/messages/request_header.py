@@ -9,6 +9,7 @@ from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
+    no_tags,
     packed,
     read_tags,
     write_tags,
@@ -117,6 +118,8 @@ def _write_v1(m):
         n = len(b1)
     r.append(pack_hhih(m.request_api_key, m.request_api_version, m.correlation_id, n))
     r.append(b1)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

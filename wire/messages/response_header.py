@@ -9,6 +9,7 @@ from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
+    no_tags,
     packed,
     read_tags,
     write_tags,
@@ -93,6 +94,8 @@ def _read_v1(d, o):
 
 
 def _write_v0(m):
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return pack_i(m.correlation_id)
 
 

@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     compact_bytes,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -171,6 +172,8 @@ def _write_v0(m):
     n = len(b2)
     r.append(pack_i(n))
     r.append(b2)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -189,6 +192,8 @@ def _write_v1(m):
     n = len(b2)
     r.append(pack_i(n))
     r.append(b2)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     r.append(pack_q(m.session_lifetime_ms))
     return b"".join(r)
 

@@ -9,6 +9,7 @@ from mockraft.wire.message import Message, Struct, decoded, unreadable, unwritab
 from mockraft.wire.primitives import (
     READ_FAULTS,
     WRITE_FAULTS,
+    no_tags,
     null_field,
     packed,
 )
@@ -88,6 +89,8 @@ def _write_v0(m):
     n = len(b1)
     r.append(pack_h(n))
     r.append(b1)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     UNSET,
     WRITE_FAULTS,
     check_count,
+    no_tags,
     null_field,
     packed,
 )
@@ -108,6 +109,8 @@ def _write_v0(m):
         n = len(b3)
         r.append(pack_h(n))
         r.append(b3)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -16,6 +16,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -369,6 +370,10 @@ def _write_v0(m):
         n = len(b6)
         r.append(pack_i(n))
         r.append(b6)
+        if e4.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -403,6 +408,10 @@ def _write_v3(m):
         n = len(b7)
         r.append(pack_i(n))
         r.append(b7)
+        if e5.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

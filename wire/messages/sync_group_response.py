@@ -11,6 +11,7 @@ from mockraft.wire.primitives import (
     UVARINTS,
     WRITE_FAULTS,
     compact_bytes,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -177,6 +178,8 @@ def _write_v0(m):
     n = len(b1)
     r.append(pack_hi(m.error_code, n))
     r.append(b1)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -186,6 +189,8 @@ def _write_v1(m):
     n = len(b1)
     r.append(pack_ihi(m.throttle_time_ms, m.error_code, n))
     r.append(b1)
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 

@@ -15,6 +15,7 @@ from mockraft.wire.primitives import (
     compact_count,
     compact_string,
     inexpressible,
+    no_tags,
     null_field,
     nullable_compact_string,
     packed,
@@ -385,6 +386,12 @@ def _write_v0(m):
                 n = len(b8)
             r.append(pack_iqh(e7.partition_index, e7.committed_offset, n))
             r.append(b8)
+            if e7.unknown_tagged_fields:
+                raise no_tags()
+        if e4.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
@@ -425,6 +432,12 @@ def _write_v2(m):
                 n = len(b8)
             r.append(pack_iqih(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch, n))
             r.append(b8)
+            if e7.unknown_tagged_fields:
+                raise no_tags()
+        if e4.unknown_tagged_fields:
+            raise no_tags()
+    if m.unknown_tagged_fields:
+        raise no_tags()
     return b"".join(r)
 
 
