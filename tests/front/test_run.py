@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -146,26 +147,39 @@ def test_a_bad_address_is_a_usage_error(launch: Launch, text: str) -> None:
     assert "is not host:port" in out
 
 
-def test_in_a_terminal_it_draws_the_screen_and_gives_it_back() -> None:
-    child, terminal = pty.fork()
-    if child == 0:
-        os.environ.update(TERM="xterm-256color", COLUMNS="110", LINES="30")
-        os.execv(sys.executable, [sys.executable, "-m", "mockraft", "run", "--port", "0", "--for", "2.5"])
+def terminal_output(process: subprocess.Popen[bytes], terminal: int) -> str:
+    """Everything the process writes to its terminal until it ends."""
     out = b""
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
-        if not select.select([terminal], [], [], 0.2)[0]:
-            continue
-        try:
-            data = os.read(terminal, 65536)
-        except OSError:
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                out += os.read(terminal, 65536)
+            except OSError:
+                break
+        elif process.poll() is not None:
             break
-        if not data:
-            break
-        out += data
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    text = out.decode()
+    return out.decode()
+
+
+def test_in_a_terminal_it_draws_the_screen_and_gives_it_back() -> None:
+    terminal, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (30, 110))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mockraft", "run", "--port", "0", "--for", "2.5"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm-256color"},
+    )
+    os.close(theirs)
+    try:
+        text = terminal_output(process, terminal)
+        assert process.wait(DEADLINE_S) == 0, text
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)
     assert "\x1b[?1049h" in text
     assert text.rindex("\x1b[?1049l") > text.rindex("mockraft broker --id 4"), "the terminal gets its screen back"
     assert "BrokerHeartbeat v2" in text
