@@ -208,12 +208,13 @@ class ReaderEmitter:
     def _structs(self, target: str, struct: StructSpec) -> None:
         values = self._name("l")
         self._lines.add(f"{target} = {values} = []")
-        if self._spec.fixed_at(struct, self._version):
-            self._fixed_structs(values, struct)
-        elif self._spec.shaped_at(struct, self._version):
-            self._shaped_structs(values, struct)
-        else:
-            self._loop(values, struct, "n")
+        with self._lines.block("if n:"):  # an iterator over nothing has its price too
+            if self._spec.fixed_at(struct, self._version):
+                self._fixed_structs(values, struct)
+            elif self._spec.shaped_at(struct, self._version):
+                self._shaped_structs(values, struct)
+            else:
+                self._loop(values, struct, "n")
 
     def _loop(self, values: str, struct: StructSpec, count: str) -> None:
         with self._lines.block(f"for _ in range({count}):"):

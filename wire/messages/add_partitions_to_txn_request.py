@@ -166,25 +166,26 @@ def _read_v0(d, o):
         raise null_field("V3AndBelowTopics")
     else:
         m.v3_and_below_topics = l1 = []
-        for _ in range(n):
-            e2 = _AddPartitionsToTxnTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _AddPartitionsToTxnTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -204,31 +205,32 @@ def _read_v3(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "V3AndBelowTopics")
     m.v3_and_below_topics = l1 = []
-    for _ in range(n):
-        e2 = _AddPartitionsToTxnTopic()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 1 < n < 128:
-            e2.partitions = [*unpack_all_i[n - 1](d, o)]
-            o += 4 * n - 4
-        elif n == 1:
-            e2.partitions = []
-        else:
-            n, o = compact_count(d, o, n, 4, "Partitions")
-            e2.partitions = [*unpack_all_i[n](d, o)]
-            o += 4 * n
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _AddPartitionsToTxnTopic()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
+            if 1 < n < 128:
+                e2.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e2.partitions = []
+            else:
+                n, o = compact_count(d, o, n, 4, "Partitions")
+                e2.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -251,52 +253,54 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 14, "Transactions")
     m.transactions = l1 = []
-    for _ in range(n):
-        e2 = _AddPartitionsToTxnTransaction()
-        n = d[o]
-        if 0 < n < 128:
-            e2.transactional_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
-        e2.producer_id, e2.producer_epoch, e2.verify_only, n = unpack_qhoB(d, o)
-        o += 12
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "Topics")
-        e2.topics = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _AddPartitionsToTxnTopic()
+            e2 = _AddPartitionsToTxnTransaction()
             n = d[o]
             if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+                e2.transactional_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e4.partitions = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e4.partitions = []
+                e2.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
+            e2.producer_id, e2.producer_epoch, e2.verify_only, n = unpack_qhoB(d, o)
+            o += 12
+            if 0 < n < 128:
+                n -= 1
             else:
-                n, o = compact_count(d, o, n, 4, "Partitions")
-                e4.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
+                n, o = compact_count(d, o, n, 3, "Topics")
+            e2.topics = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _AddPartitionsToTxnTopic()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e4.partitions = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "Partitions")
+                        e4.partitions = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

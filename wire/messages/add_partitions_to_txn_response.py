@@ -171,33 +171,35 @@ def _read_v0(d, o):
         raise null_field("ResultsByTopicV3AndBelow")
     else:
         m.results_by_topic_v3_and_below = l1 = []
-        for _ in range(n):
-            e2 = _AddPartitionsToTxnTopicResult()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 6, "ResultsByPartition")
-            if n < 0:
-                raise null_field("ResultsByPartition")
-            else:
-                e2.results_by_partition = l3 = []
-                p4 = o + 6 * n
-                for v6, v7 in iterate_ih(d[o:p4]):
-                    e5 = _AddPartitionsToTxnPartitionResult()
-                    e5.partition_index = v6
-                    e5.partition_error_code = v7
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _AddPartitionsToTxnTopicResult()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 6, "ResultsByPartition")
+                if n < 0:
+                    raise null_field("ResultsByPartition")
+                else:
+                    e2.results_by_partition = l3 = []
+                    if n:
+                        p4 = o + 6 * n
+                        for v6, v7 in iterate_ih(d[o:p4]):
+                            e5 = _AddPartitionsToTxnPartitionResult()
+                            e5.partition_index = v6
+                            e5.partition_error_code = v7
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -213,48 +215,50 @@ def _read_v3(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "ResultsByTopicV3AndBelow")
     m.results_by_topic_v3_and_below = l1 = []
-    for _ in range(n):
-        e2 = _AddPartitionsToTxnTopicResult()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 7, "ResultsByPartition")
-        e2.results_by_partition = l3 = []
-        p4 = o + 7 * n
-        for v6, v7, t in iterate_ihB(d[o:p4]):
-            if t:
-                o += 7 * len(l3)
-                for _ in range(n - len(l3)):
-                    e8 = _AddPartitionsToTxnPartitionResult()
-                    e8.partition_index, e8.partition_error_code, t = unpack_ihB(d, o)
-                    o += 7
+    if n:
+        for _ in range(n):
+            e2 = _AddPartitionsToTxnTopicResult()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 7, "ResultsByPartition")
+            e2.results_by_partition = l3 = []
+            if n:
+                p4 = o + 7 * n
+                for v6, v7, t in iterate_ihB(d[o:p4]):
                     if t:
-                        e8.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e8.unknown_tagged_fields = ()
-                    l3.append(e8)
-                break
-            e5 = _AddPartitionsToTxnPartitionResult()
-            e5.partition_index = v6
-            e5.partition_error_code = v7
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 7 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e8 = _AddPartitionsToTxnPartitionResult()
+                            e8.partition_index, e8.partition_error_code, t = unpack_ihB(d, o)
+                            o += 7
+                            if t:
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e8.unknown_tagged_fields = ()
+                            l3.append(e8)
+                        break
+                    e5 = _AddPartitionsToTxnPartitionResult()
+                    e5.partition_index = v6
+                    e5.partition_error_code = v7
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -274,69 +278,72 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "ResultsByTransaction")
     m.results_by_transaction = l1 = []
-    for _ in range(n):
-        e2 = _AddPartitionsToTxnResult()
-        n = d[o]
-        if 0 < n < 128:
-            e2.transactional_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "TopicResults")
-        e2.topic_results = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _AddPartitionsToTxnTopicResult()
+            e2 = _AddPartitionsToTxnResult()
             n = d[o]
             if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+                e2.transactional_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
+                e2.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 7, "ResultsByPartition")
-            e4.results_by_partition = l5 = []
-            p6 = o + 7 * n
-            for v8, v9, t in iterate_ihB(d[o:p6]):
-                if t:
-                    o += 7 * len(l5)
-                    for _ in range(n - len(l5)):
-                        e10 = _AddPartitionsToTxnPartitionResult()
-                        e10.partition_index, e10.partition_error_code, t = unpack_ihB(d, o)
-                        o += 7
-                        if t:
-                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 3, "TopicResults")
+            e2.topic_results = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _AddPartitionsToTxnTopicResult()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 7, "ResultsByPartition")
+                    e4.results_by_partition = l5 = []
+                    if n:
+                        p6 = o + 7 * n
+                        for v8, v9, t in iterate_ihB(d[o:p6]):
+                            if t:
+                                o += 7 * len(l5)
+                                for _ in range(n - len(l5)):
+                                    e10 = _AddPartitionsToTxnPartitionResult()
+                                    e10.partition_index, e10.partition_error_code, t = unpack_ihB(d, o)
+                                    o += 7
+                                    if t:
+                                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e10.unknown_tagged_fields = ()
+                                    l5.append(e10)
+                                break
+                            e7 = _AddPartitionsToTxnPartitionResult()
+                            e7.partition_index = v8
+                            e7.partition_error_code = v9
+                            e7.unknown_tagged_fields = ()
+                            l5.append(e7)
                         else:
-                            e10.unknown_tagged_fields = ()
-                        l5.append(e10)
-                    break
-                e7 = _AddPartitionsToTxnPartitionResult()
-                e7.partition_index = v8
-                e7.partition_error_code = v9
-                e7.unknown_tagged_fields = ()
-                l5.append(e7)
-            else:
-                o = p6
+                            o = p6
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

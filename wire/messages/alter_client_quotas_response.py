@@ -145,40 +145,42 @@ def _read_v0(d, o):
         raise null_field("Entries")
     else:
         m.entries = l1 = []
-        for _ in range(n):
-            e2 = _EntryData()
-            e2.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e2.error_message = d[o:(o := o + n)].decode()
-            else:
-                e2.error_message = None
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "Entity")
-            if n < 0:
-                raise null_field("Entity")
-            else:
-                e2.entity = l3 = []
-                for _ in range(n):
-                    e4 = _EntityData()
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.entity_type = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("EntityType")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.entity_name = d[o:(o := o + n)].decode()
-                    else:
-                        e4.entity_name = None
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _EntryData()
+                e2.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e2.error_message = d[o:(o := o + n)].decode()
+                else:
+                    e2.error_message = None
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "Entity")
+                if n < 0:
+                    raise null_field("Entity")
+                else:
+                    e2.entity = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _EntityData()
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.entity_type = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("EntityType")
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.entity_name = d[o:(o := o + n)].decode()
+                            else:
+                                e4.entity_name = None
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -192,53 +194,55 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "Entries")
     m.entries = l1 = []
-    for _ in range(n):
-        e2 = _EntryData()
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
-            o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "Entity")
-        e2.entity = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _EntityData()
-            n = d[o]
+            e2 = _EntryData()
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
             if 0 < n < 128:
-                e4.entity_type = d[o + 1:(o := o + n)].decode()
-            else:
-                e4.entity_type, o = compact_string(d, o + 1, n, "EntityType")
-            n = d[o]
-            if 0 < n < 128:
-                e4.entity_name = d[o + 1:(o := o + n)].decode()
+                e2.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e4.entity_name = None
+                e2.error_message = None
                 o += 1
             else:
-                e4.entity_name, o = nullable_compact_string(d, o + 1, n, "EntityName")
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 3, "Entity")
+            e2.entity = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _EntityData()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.entity_type = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.entity_type, o = compact_string(d, o + 1, n, "EntityType")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.entity_name = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.entity_name = None
+                        o += 1
+                    else:
+                        e4.entity_name, o = nullable_compact_string(d, o + 1, n, "EntityName")
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

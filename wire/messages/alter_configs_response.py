@@ -129,22 +129,23 @@ def _read_v0(d, o):
         raise null_field("Responses")
     else:
         m.responses = l1 = []
-        for _ in range(n):
-            e2 = _AlterConfigsResourceResponse()
-            e2.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e2.error_message = d[o:(o := o + n)].decode()
-            else:
-                e2.error_message = None
-            e2.resource_type, n = unpack_bh(d, o)
-            o += 3
-            if n >= 0:
-                e2.resource_name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ResourceName")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _AlterConfigsResourceResponse()
+                e2.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e2.error_message = d[o:(o := o + n)].decode()
+                else:
+                    e2.error_message = None
+                e2.resource_type, n = unpack_bh(d, o)
+                o += 3
+                if n >= 0:
+                    e2.resource_name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ResourceName")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -158,30 +159,31 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 6, "Responses")
     m.responses = l1 = []
-    for _ in range(n):
-        e2 = _AlterConfigsResourceResponse()
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
+    if n:
+        for _ in range(n):
+            e2 = _AlterConfigsResourceResponse()
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e2.error_message = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.error_message = None
+                o += 1
+            else:
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+            e2.resource_type, n = unpack_bB(d, o)
             o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        e2.resource_type, n = unpack_bB(d, o)
-        o += 1
-        if 0 < n < 128:
-            e2.resource_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if 0 < n < 128:
+                e2.resource_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -151,45 +151,47 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Responses")
     m.responses = l1 = []
-    for _ in range(n):
-        e2 = _ReassignableTopicResponse()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 8, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _ReassignablePartitionResponse()
-            e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
-            o += 6
+            e2 = _ReassignableTopicResponse()
+            n = d[o]
             if 0 < n < 128:
-                e4.error_message = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.error_message = None
-                o += 1
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 8, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _ReassignablePartitionResponse()
+                    e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
+                    o += 6
+                    if 0 < n < 128:
+                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.error_message = None
+                        o += 1
+                    else:
+                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -217,45 +219,47 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Responses")
     m.responses = l1 = []
-    for _ in range(n):
-        e2 = _ReassignableTopicResponse()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 8, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _ReassignablePartitionResponse()
-            e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
-            o += 6
+            e2 = _ReassignableTopicResponse()
+            n = d[o]
             if 0 < n < 128:
-                e4.error_message = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.error_message = None
-                o += 1
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 8, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _ReassignablePartitionResponse()
+                    e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
+                    o += 6
+                    if 0 < n < 128:
+                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.error_message = None
+                        o += 1
+                    else:
+                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

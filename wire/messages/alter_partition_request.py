@@ -174,43 +174,45 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicData()
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 15, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionData()
-            e4.new_isr_with_epochs = []
-            e4.partition_index, e4.leader_epoch, n = unpack_iiB(d, o)
-            o += 9
-            if 1 < n < 128:
-                e4.new_isr = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e4.new_isr = []
+            e2 = _TopicData()
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 0 < n < 128:
+                n -= 1
             else:
-                n, o = compact_count(d, o, n, 4, "NewIsr")
-                e4.new_isr = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            e4.leader_recovery_state, e4.partition_epoch, t = unpack_biB(d, o)
-            o += 6
+                n, o = compact_count(d, o, n, 15, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionData()
+                    e4.new_isr_with_epochs = []
+                    e4.partition_index, e4.leader_epoch, n = unpack_iiB(d, o)
+                    o += 9
+                    if 1 < n < 128:
+                        e4.new_isr = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e4.new_isr = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "NewIsr")
+                        e4.new_isr = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    e4.leader_recovery_state, e4.partition_epoch, t = unpack_biB(d, o)
+                    o += 6
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            t = d[o]
+            o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -229,60 +231,63 @@ def _read_v3(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicData()
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 15, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionData()
-            e4.new_isr = []
-            e4.partition_index, e4.leader_epoch, n = unpack_iiB(d, o)
-            o += 9
+            e2 = _TopicData()
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 13, "NewIsrWithEpochs")
-            e4.new_isr_with_epochs = l5 = []
-            p6 = o + 13 * n
-            for v8, v9, t in iterate_iqB(d[o:p6]):
-                if t:
-                    o += 13 * len(l5)
-                    for _ in range(n - len(l5)):
-                        e10 = _BrokerState()
-                        e10.broker_id, e10.broker_epoch, t = unpack_iqB(d, o)
-                        o += 13
-                        if t:
-                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 15, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionData()
+                    e4.new_isr = []
+                    e4.partition_index, e4.leader_epoch, n = unpack_iiB(d, o)
+                    o += 9
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 13, "NewIsrWithEpochs")
+                    e4.new_isr_with_epochs = l5 = []
+                    if n:
+                        p6 = o + 13 * n
+                        for v8, v9, t in iterate_iqB(d[o:p6]):
+                            if t:
+                                o += 13 * len(l5)
+                                for _ in range(n - len(l5)):
+                                    e10 = _BrokerState()
+                                    e10.broker_id, e10.broker_epoch, t = unpack_iqB(d, o)
+                                    o += 13
+                                    if t:
+                                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e10.unknown_tagged_fields = ()
+                                    l5.append(e10)
+                                break
+                            e7 = _BrokerState()
+                            e7.broker_id = v8
+                            e7.broker_epoch = v9
+                            e7.unknown_tagged_fields = ()
+                            l5.append(e7)
                         else:
-                            e10.unknown_tagged_fields = ()
-                        l5.append(e10)
-                    break
-                e7 = _BrokerState()
-                e7.broker_id = v8
-                e7.broker_epoch = v9
-                e7.unknown_tagged_fields = ()
-                l5.append(e7)
-            else:
-                o = p6
-            e4.leader_recovery_state, e4.partition_epoch, t = unpack_biB(d, o)
-            o += 6
+                            o = p6
+                    e4.leader_recovery_state, e4.partition_epoch, t = unpack_biB(d, o)
+                    o += 6
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            t = d[o]
+            o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -154,44 +154,46 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicData()
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 21, "Partitions")
-        e2.partitions = l3 = []
-        c4 = n
-        while len(l3) < c4:
-            e5 = _PartitionData()
-            e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, n = unpack_ihiiB(d, o)
-            o += 15
-            if 1 < n < 128:
-                e5.isr = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e5.isr = []
+    if n:
+        for _ in range(n):
+            e2 = _TopicData()
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 0 < n < 128:
+                n -= 1
             else:
-                n, o = compact_count(d, o, n, 4, "Isr")
-                e5.isr = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            e5.leader_recovery_state, e5.partition_epoch, t = unpack_biB(d, o)
-            o += 6
+                n, o = compact_count(d, o, n, 21, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                c4 = n
+                while len(l3) < c4:
+                    e5 = _PartitionData()
+                    e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, n = unpack_ihiiB(d, o)
+                    o += 15
+                    if 1 < n < 128:
+                        e5.isr = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e5.isr = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "Isr")
+                        e5.isr = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    e5.leader_recovery_state, e5.partition_epoch, t = unpack_biB(d, o)
+                    o += 6
+                    if t:
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                    o = _shapes_0[len(e5.isr),](d, o, c4 - len(l3), l3)
+            t = d[o]
+            o += 1
             if t:
-                e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e5.unknown_tagged_fields = ()
-            l3.append(e5)
-            o = _shapes_0[len(e5.isr),](d, o, c4 - len(l3), l3)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

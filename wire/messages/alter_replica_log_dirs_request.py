@@ -136,43 +136,45 @@ def _read_v1(d, o):
         raise null_field("Dirs")
     else:
         m.dirs = l1 = []
-        for _ in range(n):
-            e2 = _AlterReplicaLogDir()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.path = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Path")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 6, "Topics")
-            if n < 0:
-                raise null_field("Topics")
-            else:
-                e2.topics = l3 = []
-                for _ in range(n):
-                    e4 = _AlterReplicaLogDirTopic()
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.name = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("Name")
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n > 127:
-                        check_count(d, o, n, 4, "Partitions")
-                    if n < 0:
-                        raise null_field("Partitions")
-                    else:
-                        e4.partitions = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _AlterReplicaLogDir()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.path = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Path")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 6, "Topics")
+                if n < 0:
+                    raise null_field("Topics")
+                else:
+                    e2.topics = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _AlterReplicaLogDirTopic()
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.name = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("Name")
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n > 127:
+                                check_count(d, o, n, 4, "Partitions")
+                            if n < 0:
+                                raise null_field("Partitions")
+                            else:
+                                e4.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -186,52 +188,54 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Dirs")
     m.dirs = l1 = []
-    for _ in range(n):
-        e2 = _AlterReplicaLogDir()
-        n = d[o]
-        if 0 < n < 128:
-            e2.path = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.path, o = compact_string(d, o + 1, n, "Path")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "Topics")
-        e2.topics = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _AlterReplicaLogDirTopic()
+            e2 = _AlterReplicaLogDir()
             n = d[o]
             if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+                e2.path = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
+                e2.path, o = compact_string(d, o + 1, n, "Path")
             n = d[o]
             o += 1
-            if 1 < n < 128:
-                e4.partitions = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e4.partitions = []
+            if 0 < n < 128:
+                n -= 1
             else:
-                n, o = compact_count(d, o, n, 4, "Partitions")
-                e4.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
+                n, o = compact_count(d, o, n, 3, "Topics")
+            e2.topics = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _AlterReplicaLogDirTopic()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e4.partitions = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "Partitions")
+                        e4.partitions = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -143,33 +143,35 @@ def _read_v1(d, o):
         raise null_field("Results")
     else:
         m.results = l1 = []
-        for _ in range(n):
-            e2 = _AlterReplicaLogDirTopicResult()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic_name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("TopicName")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 6, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                p4 = o + 6 * n
-                for v6, v7 in iterate_ih(d[o:p4]):
-                    e5 = _AlterReplicaLogDirPartitionResult()
-                    e5.partition_index = v6
-                    e5.error_code = v7
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _AlterReplicaLogDirTopicResult()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic_name = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("TopicName")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 6, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        p4 = o + 6 * n
+                        for v6, v7 in iterate_ih(d[o:p4]):
+                            e5 = _AlterReplicaLogDirPartitionResult()
+                            e5.partition_index = v6
+                            e5.error_code = v7
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -183,48 +185,50 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Results")
     m.results = l1 = []
-    for _ in range(n):
-        e2 = _AlterReplicaLogDirTopicResult()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 7, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 7 * n
-        for v6, v7, t in iterate_ihB(d[o:p4]):
-            if t:
-                o += 7 * len(l3)
-                for _ in range(n - len(l3)):
-                    e8 = _AlterReplicaLogDirPartitionResult()
-                    e8.partition_index, e8.error_code, t = unpack_ihB(d, o)
-                    o += 7
+    if n:
+        for _ in range(n):
+            e2 = _AlterReplicaLogDirTopicResult()
+            n = d[o]
+            if 0 < n < 128:
+                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 7, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 7 * n
+                for v6, v7, t in iterate_ihB(d[o:p4]):
                     if t:
-                        e8.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e8.unknown_tagged_fields = ()
-                    l3.append(e8)
-                break
-            e5 = _AlterReplicaLogDirPartitionResult()
-            e5.partition_index = v6
-            e5.error_code = v7
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 7 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e8 = _AlterReplicaLogDirPartitionResult()
+                            e8.partition_index, e8.error_code, t = unpack_ihB(d, o)
+                            o += 7
+                            if t:
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e8.unknown_tagged_fields = ()
+                            l3.append(e8)
+                        break
+                    e5 = _AlterReplicaLogDirPartitionResult()
+                    e5.partition_index = v6
+                    e5.error_code = v7
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -139,20 +139,21 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Deletions")
     m.deletions = l1 = []
-    for _ in range(n):
-        e2 = _ScramCredentialDeletion()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        e2.mechanism, t = unpack_bB(d, o)
-        o += 2
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _ScramCredentialDeletion()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            e2.mechanism, t = unpack_bB(d, o)
+            o += 2
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -160,31 +161,32 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 9, "Upsertions")
     m.upsertions = l3 = []
-    for _ in range(n):
-        e4 = _ScramCredentialUpsertion()
-        n = d[o]
-        if 0 < n < 128:
-            e4.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e4.name, o = compact_string(d, o + 1, n, "Name")
-        e4.mechanism, e4.iterations, n = unpack_biB(d, o)
-        o += 5
-        if 0 < n < 128:
-            e4.salt = d[o + 1:(o := o + n)]
-        else:
-            e4.salt, o = compact_bytes(d, o + 1, n, "Salt")
-        n = d[o]
-        if 0 < n < 128:
-            e4.salted_password = d[o + 1:(o := o + n)]
-        else:
-            e4.salted_password, o = compact_bytes(d, o + 1, n, "SaltedPassword")
-        t = d[o]
-        o += 1
-        if t:
-            e4.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e4.unknown_tagged_fields = ()
-        l3.append(e4)
+    if n:
+        for _ in range(n):
+            e4 = _ScramCredentialUpsertion()
+            n = d[o]
+            if 0 < n < 128:
+                e4.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e4.name, o = compact_string(d, o + 1, n, "Name")
+            e4.mechanism, e4.iterations, n = unpack_biB(d, o)
+            o += 5
+            if 0 < n < 128:
+                e4.salt = d[o + 1:(o := o + n)]
+            else:
+                e4.salt, o = compact_bytes(d, o + 1, n, "Salt")
+            n = d[o]
+            if 0 < n < 128:
+                e4.salted_password = d[o + 1:(o := o + n)]
+            else:
+                e4.salted_password, o = compact_bytes(d, o + 1, n, "SaltedPassword")
+            t = d[o]
+            o += 1
+            if t:
+                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e4.unknown_tagged_fields = ()
+            l3.append(e4)
     t = d[o]
     o += 1
     if t:

@@ -115,29 +115,30 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "Results")
     m.results = l1 = []
-    for _ in range(n):
-        e2 = _AlterUserScramCredentialsResult()
-        n = d[o]
-        if 0 < n < 128:
-            e2.user = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.user, o = compact_string(d, o + 1, n, "User")
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
+    if n:
+        for _ in range(n):
+            e2 = _AlterUserScramCredentialsResult()
+            n = d[o]
+            if 0 < n < 128:
+                e2.user = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.user, o = compact_string(d, o + 1, n, "User")
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e2.error_message = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.error_message = None
+                o += 1
+            else:
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+            t = d[o]
             o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

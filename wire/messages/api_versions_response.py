@@ -197,16 +197,17 @@ def _read_v0(d, o):
         raise null_field("ApiKeys")
     else:
         m.api_keys = l1 = []
-        p2 = o + 6 * n
-        for v4, v5, v6 in iterate_hhh(d[o:p2]):
-            e3 = _ApiVersion()
-            e3.api_key = v4
-            e3.min_version = v5
-            e3.max_version = v6
-            e3.unknown_tagged_fields = ()
-            l1.append(e3)
-        else:
-            o = p2
+        if n:
+            p2 = o + 6 * n
+            for v4, v5, v6 in iterate_hhh(d[o:p2]):
+                e3 = _ApiVersion()
+                e3.api_key = v4
+                e3.min_version = v5
+                e3.max_version = v6
+                e3.unknown_tagged_fields = ()
+                l1.append(e3)
+            else:
+                o = p2
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -225,16 +226,17 @@ def _read_v1(d, o):
         raise null_field("ApiKeys")
     else:
         m.api_keys = l1 = []
-        p2 = o + 6 * n
-        for v4, v5, v6 in iterate_hhh(d[o:p2]):
-            e3 = _ApiVersion()
-            e3.api_key = v4
-            e3.min_version = v5
-            e3.max_version = v6
-            e3.unknown_tagged_fields = ()
-            l1.append(e3)
-        else:
-            o = p2
+        if n:
+            p2 = o + 6 * n
+            for v4, v5, v6 in iterate_hhh(d[o:p2]):
+                e3 = _ApiVersion()
+                e3.api_key = v4
+                e3.min_version = v5
+                e3.max_version = v6
+                e3.unknown_tagged_fields = ()
+                l1.append(e3)
+            else:
+                o = p2
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, = unpack_i(d, o)
     o += 4
@@ -250,28 +252,29 @@ def _read_v3(d, o):
     else:
         n, o = compact_count(d, o, n, 7, "ApiKeys")
     m.api_keys = l1 = []
-    p2 = o + 7 * n
-    for v4, v5, v6, t in iterate_hhhB(d[o:p2]):
-        if t:
-            o += 7 * len(l1)
-            for _ in range(n - len(l1)):
-                e7 = _ApiVersion()
-                e7.api_key, e7.min_version, e7.max_version, t = unpack_hhhB(d, o)
-                o += 7
-                if t:
-                    e7.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e7.unknown_tagged_fields = ()
-                l1.append(e7)
-            break
-        e3 = _ApiVersion()
-        e3.api_key = v4
-        e3.min_version = v5
-        e3.max_version = v6
-        e3.unknown_tagged_fields = ()
-        l1.append(e3)
-    else:
-        o = p2
+    if n:
+        p2 = o + 7 * n
+        for v4, v5, v6, t in iterate_hhhB(d[o:p2]):
+            if t:
+                o += 7 * len(l1)
+                for _ in range(n - len(l1)):
+                    e7 = _ApiVersion()
+                    e7.api_key, e7.min_version, e7.max_version, t = unpack_hhhB(d, o)
+                    o += 7
+                    if t:
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e7.unknown_tagged_fields = ()
+                    l1.append(e7)
+                break
+            e3 = _ApiVersion()
+            e3.api_key = v4
+            e3.min_version = v5
+            e3.max_version = v6
+            e3.unknown_tagged_fields = ()
+            l1.append(e3)
+        else:
+            o = p2
     m.supported_features = []
     m.finalized_features_epoch = -1
     m.finalized_features = []
@@ -298,20 +301,21 @@ def _read_v3(d, o):
                 else:
                     n, o = compact_count(d, o, n, 6, "SupportedFeatures")
                 m.supported_features = l11 = []
-                for _ in range(n):
-                    e12 = _SupportedFeatureKey()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e12.name = d[o + 1:(o := o + n)].decode()
-                    else:
-                        e12.name, o = compact_string(d, o + 1, n, "Name")
-                    e12.min_version, e12.max_version, t = unpack_hhB(d, o)
-                    o += 5
-                    if t:
-                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e12.unknown_tagged_fields = ()
-                    l11.append(e12)
+                if n:
+                    for _ in range(n):
+                        e12 = _SupportedFeatureKey()
+                        n = d[o]
+                        if 0 < n < 128:
+                            e12.name = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e12.name, o = compact_string(d, o + 1, n, "Name")
+                        e12.min_version, e12.max_version, t = unpack_hhB(d, o)
+                        o += 5
+                        if t:
+                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e12.unknown_tagged_fields = ()
+                        l11.append(e12)
                 if o != p10:
                     raise wrong_tag_size("SupportedFeatures", o)
             elif t9 == 1:
@@ -327,20 +331,21 @@ def _read_v3(d, o):
                 else:
                     n, o = compact_count(d, o, n, 6, "FinalizedFeatures")
                 m.finalized_features = l13 = []
-                for _ in range(n):
-                    e14 = _FinalizedFeatureKey()
-                    n = d[o]
-                    if 0 < n < 128:
-                        e14.name = d[o + 1:(o := o + n)].decode()
-                    else:
-                        e14.name, o = compact_string(d, o + 1, n, "Name")
-                    e14.max_version_level, e14.min_version_level, t = unpack_hhB(d, o)
-                    o += 5
-                    if t:
-                        e14.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e14.unknown_tagged_fields = ()
-                    l13.append(e14)
+                if n:
+                    for _ in range(n):
+                        e14 = _FinalizedFeatureKey()
+                        n = d[o]
+                        if 0 < n < 128:
+                            e14.name = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e14.name, o = compact_string(d, o + 1, n, "Name")
+                        e14.max_version_level, e14.min_version_level, t = unpack_hhB(d, o)
+                        o += 5
+                        if t:
+                            e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e14.unknown_tagged_fields = ()
+                        l13.append(e14)
                 if o != p10:
                     raise wrong_tag_size("FinalizedFeatures", o)
             elif t9 == 3:

@@ -157,58 +157,61 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Directories")
     m.directories = l1 = []
-    for _ in range(n):
-        e2 = _DirectoryData()
-        e2.id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 18, "Topics")
-        e2.topics = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _TopicData()
-            e4.topic_id, n = unpack_UB(d, o)
+            e2 = _DirectoryData()
+            e2.id, n = unpack_UB(d, o)
             o += 17
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 5, "Partitions")
-            e4.partitions = l5 = []
-            p6 = o + 5 * n
-            for v8, t in iterate_iB(d[o:p6]):
-                if t:
-                    o += 5 * len(l5)
-                    for _ in range(n - len(l5)):
-                        e9 = _PartitionData()
-                        e9.partition_index, t = unpack_iB(d, o)
-                        o += 5
-                        if t:
-                            e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 18, "Topics")
+            e2.topics = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _TopicData()
+                    e4.topic_id, n = unpack_UB(d, o)
+                    o += 17
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 5, "Partitions")
+                    e4.partitions = l5 = []
+                    if n:
+                        p6 = o + 5 * n
+                        for v8, t in iterate_iB(d[o:p6]):
+                            if t:
+                                o += 5 * len(l5)
+                                for _ in range(n - len(l5)):
+                                    e9 = _PartitionData()
+                                    e9.partition_index, t = unpack_iB(d, o)
+                                    o += 5
+                                    if t:
+                                        e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e9.unknown_tagged_fields = ()
+                                    l5.append(e9)
+                                break
+                            e7 = _PartitionData()
+                            e7.partition_index = v8
+                            e7.unknown_tagged_fields = ()
+                            l5.append(e7)
                         else:
-                            e9.unknown_tagged_fields = ()
-                        l5.append(e9)
-                    break
-                e7 = _PartitionData()
-                e7.partition_index = v8
-                e7.unknown_tagged_fields = ()
-                l5.append(e7)
-            else:
-                o = p6
+                            o = p6
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -186,35 +186,37 @@ def _read_v0(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _TopicData()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic_name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("TopicName")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 12, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                p4 = o + 12 * n
-                for v6, v7, v8 in iterate_iii(d[o:p4]):
-                    e5 = _PartitionData()
-                    e5.voter_directory_id = ZERO_UUID
-                    e5.partition_index = v6
-                    e5.leader_id = v7
-                    e5.leader_epoch = v8
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _TopicData()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic_name = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("TopicName")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 12, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        p4 = o + 12 * n
+                        for v6, v7, v8 in iterate_iii(d[o:p4]):
+                            e5 = _PartitionData()
+                            e5.voter_directory_id = ZERO_UUID
+                            e5.partition_index = v6
+                            e5.leader_id = v7
+                            e5.leader_epoch = v8
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -236,50 +238,52 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicData()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 29, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 29 * n
-        for v6, v7, v8, v9, t in iterate_iUiiB(d[o:p4]):
-            if t:
-                o += 29 * len(l3)
-                for _ in range(n - len(l3)):
-                    e10 = _PartitionData()
-                    e10.partition_index, e10.voter_directory_id, e10.leader_id, e10.leader_epoch, t = unpack_iUiiB(d, o)
-                    o += 29
+    if n:
+        for _ in range(n):
+            e2 = _TopicData()
+            n = d[o]
+            if 0 < n < 128:
+                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 29, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 29 * n
+                for v6, v7, v8, v9, t in iterate_iUiiB(d[o:p4]):
                     if t:
-                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e10.unknown_tagged_fields = ()
-                    l3.append(e10)
-                break
-            e5 = _PartitionData()
-            e5.partition_index = v6
-            e5.voter_directory_id = v7
-            e5.leader_id = v8
-            e5.leader_epoch = v9
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 29 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e10 = _PartitionData()
+                            e10.partition_index, e10.voter_directory_id, e10.leader_id, e10.leader_epoch, t = unpack_iUiiB(d, o)
+                            o += 29
+                            if t:
+                                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e10.unknown_tagged_fields = ()
+                            l3.append(e10)
+                        break
+                    e5 = _PartitionData()
+                    e5.partition_index = v6
+                    e5.voter_directory_id = v7
+                    e5.leader_id = v8
+                    e5.leader_epoch = v9
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -287,25 +291,26 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "LeaderEndpoints")
     m.leader_endpoints = l11 = []
-    for _ in range(n):
-        e12 = _LeaderEndpoint()
-        n = d[o]
-        if 0 < n < 128:
-            e12.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e12.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        if 0 < n < 128:
-            e12.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e12.host, o = compact_string(d, o + 1, n, "Host")
-        e12.port, t = unpack_HB(d, o)
-        o += 3
-        if t:
-            e12.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e12.unknown_tagged_fields = ()
-        l11.append(e12)
+    if n:
+        for _ in range(n):
+            e12 = _LeaderEndpoint()
+            n = d[o]
+            if 0 < n < 128:
+                e12.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e12.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            if 0 < n < 128:
+                e12.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e12.host, o = compact_string(d, o + 1, n, "Host")
+            e12.port, t = unpack_HB(d, o)
+            o += 3
+            if t:
+                e12.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e12.unknown_tagged_fields = ()
+            l11.append(e12)
     t = d[o]
     o += 1
     if t:

@@ -194,28 +194,29 @@ def _read_v0(d, o):
         m.topic_partitions = None
     else:
         m.topic_partitions = l3 = []
-        c4 = n
-        while len(l3) < c4:
-            e5 = _TopicPartitions()
-            e5.topic_id, n = unpack_UB(d, o)
-            o += 17
-            if 1 < n < 128:
-                e5.partitions = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e5.partitions = []
-            else:
-                n, o = compact_count(d, o, n, 4, "Partitions")
-                e5.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
-            if t:
-                e5.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e5.unknown_tagged_fields = ()
-            l3.append(e5)
-            o = _shapes_0[len(e5.partitions),](d, o, c4 - len(l3), l3)
+        if n:
+            c4 = n
+            while len(l3) < c4:
+                e5 = _TopicPartitions()
+                e5.topic_id, n = unpack_UB(d, o)
+                o += 17
+                if 1 < n < 128:
+                    e5.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e5.partitions = []
+                else:
+                    n, o = compact_count(d, o, n, 4, "Partitions")
+                    e5.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                t = d[o]
+                o += 1
+                if t:
+                    e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e5.unknown_tagged_fields = ()
+                l3.append(e5)
+                o = _shapes_0[len(e5.partitions),](d, o, c4 - len(l3), l3)
     t = d[o]
     o += 1
     if t:
@@ -297,28 +298,29 @@ def _read_v1(d, o):
         m.topic_partitions = None
     else:
         m.topic_partitions = l3 = []
-        c4 = n
-        while len(l3) < c4:
-            e5 = _TopicPartitions()
-            e5.topic_id, n = unpack_UB(d, o)
-            o += 17
-            if 1 < n < 128:
-                e5.partitions = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e5.partitions = []
-            else:
-                n, o = compact_count(d, o, n, 4, "Partitions")
-                e5.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
-            if t:
-                e5.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e5.unknown_tagged_fields = ()
-            l3.append(e5)
-            o = _shapes_0[len(e5.partitions),](d, o, c4 - len(l3), l3)
+        if n:
+            c4 = n
+            while len(l3) < c4:
+                e5 = _TopicPartitions()
+                e5.topic_id, n = unpack_UB(d, o)
+                o += 17
+                if 1 < n < 128:
+                    e5.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e5.partitions = []
+                else:
+                    n, o = compact_count(d, o, n, 4, "Partitions")
+                    e5.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                t = d[o]
+                o += 1
+                if t:
+                    e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e5.unknown_tagged_fields = ()
+                l3.append(e5)
+                o = _shapes_0[len(e5.partitions),](d, o, c4 - len(l3), l3)
     t = d[o]
     o += 1
     if t:

@@ -173,28 +173,29 @@ def _read_v0(d, o):
         else:
             n, o = compact_count(d, o, n, 18, "TopicPartitions")
         e1.topic_partitions = l2 = []
-        c3 = n
-        while len(l2) < c3:
-            e4 = _TopicPartitions()
-            e4.topic_id, n = unpack_UB(d, o)
-            o += 17
-            if 1 < n < 128:
-                e4.partitions = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e4.partitions = []
-            else:
-                n, o = compact_count(d, o, n, 4, "Partitions")
-                e4.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
-            if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l2.append(e4)
-            o = _shapes_0[len(e4.partitions),](d, o, c3 - len(l2), l2)
+        if n:
+            c3 = n
+            while len(l2) < c3:
+                e4 = _TopicPartitions()
+                e4.topic_id, n = unpack_UB(d, o)
+                o += 17
+                if 1 < n < 128:
+                    e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e4.partitions = []
+                else:
+                    n, o = compact_count(d, o, n, 4, "Partitions")
+                    e4.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                t = d[o]
+                o += 1
+                if t:
+                    e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e4.unknown_tagged_fields = ()
+                l2.append(e4)
+                o = _shapes_0[len(e4.partitions),](d, o, c3 - len(l2), l2)
         t = d[o]
         o += 1
         if t:

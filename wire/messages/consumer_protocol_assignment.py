@@ -111,25 +111,26 @@ def _read_v0(d, o):
         raise null_field("AssignedPartitions")
     else:
         m.assigned_partitions = l1 = []
-        for _ in range(n):
-            e2 = _TopicPartition()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _TopicPartition()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     n, = unpack_i(d, o)
     o += 4
     if n >= 0:

@@ -174,25 +174,26 @@ def _read_v1(d, o):
         raise null_field("OwnedPartitions")
     else:
         m.owned_partitions = l3 = []
-        for _ in range(n):
-            e4 = _TopicPartition()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e4.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e4.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            e4.unknown_tagged_fields = ()
-            l3.append(e4)
+        if n:
+            for _ in range(n):
+                e4 = _TopicPartition()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e4.topic = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e4.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                e4.unknown_tagged_fields = ()
+                l3.append(e4)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -230,25 +231,26 @@ def _read_v2(d, o):
         raise null_field("OwnedPartitions")
     else:
         m.owned_partitions = l3 = []
-        for _ in range(n):
-            e4 = _TopicPartition()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e4.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e4.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            e4.unknown_tagged_fields = ()
-            l3.append(e4)
+        if n:
+            for _ in range(n):
+                e4 = _TopicPartition()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e4.topic = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e4.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                e4.unknown_tagged_fields = ()
+                l3.append(e4)
     m.unknown_tagged_fields = ()
     m.generation_id, = unpack_i(d, o)
     o += 4
@@ -287,25 +289,26 @@ def _read_v3(d, o):
         raise null_field("OwnedPartitions")
     else:
         m.owned_partitions = l3 = []
-        for _ in range(n):
-            e4 = _TopicPartition()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e4.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e4.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            e4.unknown_tagged_fields = ()
-            l3.append(e4)
+        if n:
+            for _ in range(n):
+                e4 = _TopicPartition()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e4.topic = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e4.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                e4.unknown_tagged_fields = ()
+                l3.append(e4)
     m.generation_id, n = unpack_ih(d, o)
     o += 6
     if n >= 0:

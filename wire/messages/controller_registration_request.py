@@ -149,25 +149,26 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 7, "Listeners")
     m.listeners = l1 = []
-    for _ in range(n):
-        e2 = _Listener()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        if 0 < n < 128:
-            e2.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.host, o = compact_string(d, o + 1, n, "Host")
-        e2.port, e2.security_protocol, t = unpack_HhB(d, o)
-        o += 5
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _Listener()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            if 0 < n < 128:
+                e2.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.host, o = compact_string(d, o + 1, n, "Host")
+            e2.port, e2.security_protocol, t = unpack_HhB(d, o)
+            o += 5
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -175,20 +176,21 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l3 = []
-    for _ in range(n):
-        e4 = _Feature()
-        n = d[o]
-        if 0 < n < 128:
-            e4.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e4.name, o = compact_string(d, o + 1, n, "Name")
-        e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
-        o += 5
-        if t:
-            e4.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e4.unknown_tagged_fields = ()
-        l3.append(e4)
+    if n:
+        for _ in range(n):
+            e4 = _Feature()
+            n = d[o]
+            if 0 < n < 128:
+                e4.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e4.name, o = compact_string(d, o + 1, n, "Name")
+            e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
+            o += 5
+            if t:
+                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e4.unknown_tagged_fields = ()
+            l3.append(e4)
     t = d[o]
     o += 1
     if t:

@@ -131,30 +131,31 @@ def _read_v1(d, o):
         raise null_field("Creations")
     else:
         m.creations = l1 = []
-        for _ in range(n):
-            e2 = _AclCreation()
-            e2.resource_type, n = unpack_bh(d, o)
-            o += 3
-            if n >= 0:
-                e2.resource_name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ResourceName")
-            e2.resource_pattern_type, n = unpack_bh(d, o)
-            o += 3
-            if n >= 0:
-                e2.principal = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Principal")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.host = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Host")
-            e2.unknown_tagged_fields = ()
-            e2.operation, e2.permission_type = unpack_bb(d, o)
-            o += 2
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _AclCreation()
+                e2.resource_type, n = unpack_bh(d, o)
+                o += 3
+                if n >= 0:
+                    e2.resource_name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ResourceName")
+                e2.resource_pattern_type, n = unpack_bh(d, o)
+                o += 3
+                if n >= 0:
+                    e2.principal = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Principal")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.host = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Host")
+                e2.unknown_tagged_fields = ()
+                e2.operation, e2.permission_type = unpack_bb(d, o)
+                o += 2
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -168,32 +169,33 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 8, "Creations")
     m.creations = l1 = []
-    for _ in range(n):
-        e2 = _AclCreation()
-        e2.resource_type, n = unpack_bB(d, o)
-        o += 1
-        if 0 < n < 128:
-            e2.resource_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
-        e2.resource_pattern_type, n = unpack_bB(d, o)
-        o += 1
-        if 0 < n < 128:
-            e2.principal = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.principal, o = compact_string(d, o + 1, n, "Principal")
-        n = d[o]
-        if 0 < n < 128:
-            e2.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.host, o = compact_string(d, o + 1, n, "Host")
-        e2.operation, e2.permission_type, t = unpack_bbB(d, o)
-        o += 3
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _AclCreation()
+            e2.resource_type, n = unpack_bB(d, o)
+            o += 1
+            if 0 < n < 128:
+                e2.resource_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+            e2.resource_pattern_type, n = unpack_bB(d, o)
+            o += 1
+            if 0 < n < 128:
+                e2.principal = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.principal, o = compact_string(d, o + 1, n, "Principal")
+            n = d[o]
+            if 0 < n < 128:
+                e2.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.host, o = compact_string(d, o + 1, n, "Host")
+            e2.operation, e2.permission_type, t = unpack_bbB(d, o)
+            o += 3
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -126,22 +126,23 @@ def _read_v1(d, o):
         raise null_field("Renewers")
     else:
         m.renewers = l1 = []
-        for _ in range(n):
-            e2 = _CreatableRenewers()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.principal_type = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("PrincipalType")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.principal_name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("PrincipalName")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _CreatableRenewers()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.principal_type = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("PrincipalType")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.principal_name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("PrincipalName")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.max_lifetime_ms, = unpack_q(d, o)
     o += 8
@@ -159,25 +160,26 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Renewers")
     m.renewers = l1 = []
-    for _ in range(n):
-        e2 = _CreatableRenewers()
-        n = d[o]
-        if 0 < n < 128:
-            e2.principal_type = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
-        n = d[o]
-        if 0 < n < 128:
-            e2.principal_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _CreatableRenewers()
+            n = d[o]
+            if 0 < n < 128:
+                e2.principal_type = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
+            n = d[o]
+            if 0 < n < 128:
+                e2.principal_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.max_lifetime_ms, t = unpack_qB(d, o)
     o += 9
     if t:
@@ -212,25 +214,26 @@ def _read_v3(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Renewers")
     m.renewers = l1 = []
-    for _ in range(n):
-        e2 = _CreatableRenewers()
-        n = d[o]
-        if 0 < n < 128:
-            e2.principal_type = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
-        n = d[o]
-        if 0 < n < 128:
-            e2.principal_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _CreatableRenewers()
+            n = d[o]
+            if 0 < n < 128:
+                e2.principal_type = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
+            n = d[o]
+            if 0 < n < 128:
+                e2.principal_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.max_lifetime_ms, t = unpack_qB(d, o)
     o += 9
     if t:

@@ -150,37 +150,39 @@ def _read_v0(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _CreatePartitionsTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            e2.count, n = unpack_ii(d, o)
-            o += 8
-            if n > 127:
-                check_count(d, o, n, 4, "Assignments")
-            if n < 0:
-                e2.assignments = None
-            else:
-                e2.assignments = l3 = []
-                for _ in range(n):
-                    e4 = _CreatePartitionsAssignment()
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n > 127:
-                        check_count(d, o, n, 4, "BrokerIds")
-                    if n < 0:
-                        raise null_field("BrokerIds")
-                    else:
-                        e4.broker_ids = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _CreatePartitionsTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                e2.count, n = unpack_ii(d, o)
+                o += 8
+                if n > 127:
+                    check_count(d, o, n, 4, "Assignments")
+                if n < 0:
+                    e2.assignments = None
+                else:
+                    e2.assignments = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _CreatePartitionsAssignment()
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n > 127:
+                                check_count(d, o, n, 4, "BrokerIds")
+                            if n < 0:
+                                raise null_field("BrokerIds")
+                            else:
+                                e4.broker_ids = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.timeout_ms, m.validate_only = unpack_io(d, o)
     o += 5
@@ -196,52 +198,54 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 7, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _CreatePartitionsTopic()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        e2.count, n = unpack_iB(d, o)
-        o += 5
-        if n < 128:
-            n -= 1
-        else:
-            n, o = nullable_compact_count(d, o, n, 2, "Assignments")
-        if n < 0:
-            e2.assignments = None
-        else:
-            e2.assignments = l3 = []
-            c4 = n
-            while len(l3) < c4:
-                e5 = _CreatePartitionsAssignment()
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    e5.broker_ids = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e5.broker_ids = []
-                else:
-                    n, o = compact_count(d, o, n, 4, "BrokerIds")
-                    e5.broker_ids = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e5.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e5.unknown_tagged_fields = ()
-                l3.append(e5)
-                o = _shapes_0[len(e5.broker_ids),](d, o, c4 - len(l3), l3)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _CreatePartitionsTopic()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            e2.count, n = unpack_iB(d, o)
+            o += 5
+            if n < 128:
+                n -= 1
+            else:
+                n, o = nullable_compact_count(d, o, n, 2, "Assignments")
+            if n < 0:
+                e2.assignments = None
+            else:
+                e2.assignments = l3 = []
+                if n:
+                    c4 = n
+                    while len(l3) < c4:
+                        e5 = _CreatePartitionsAssignment()
+                        n = d[o]
+                        o += 1
+                        if 1 < n < 128:
+                            e5.broker_ids = [*unpack_all_i[n - 1](d, o)]
+                            o += 4 * n - 4
+                        elif n == 1:
+                            e5.broker_ids = []
+                        else:
+                            n, o = compact_count(d, o, n, 4, "BrokerIds")
+                            e5.broker_ids = [*unpack_all_i[n](d, o)]
+                            o += 4 * n
+                        t = d[o]
+                        o += 1
+                        if t:
+                            e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e5.unknown_tagged_fields = ()
+                        l3.append(e5)
+                        o = _shapes_0[len(e5.broker_ids),](d, o, c4 - len(l3), l3)
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.timeout_ms, m.validate_only, t = unpack_ioB(d, o)
     o += 6
     if t:

@@ -181,61 +181,64 @@ def _read_v2(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _CreatableTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            e2.num_partitions, e2.replication_factor, n = unpack_ihi(d, o)
-            o += 10
-            if n > 127:
-                check_count(d, o, n, 8, "Assignments")
-            if n < 0:
-                raise null_field("Assignments")
-            else:
-                e2.assignments = l3 = []
-                for _ in range(n):
-                    e4 = _CreatableReplicaAssignment()
-                    e4.partition_index, n = unpack_ii(d, o)
-                    o += 8
-                    if n > 127:
-                        check_count(d, o, n, 4, "BrokerIds")
-                    if n < 0:
-                        raise null_field("BrokerIds")
-                    else:
-                        e4.broker_ids = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "Configs")
-            if n < 0:
-                raise null_field("Configs")
-            else:
-                e2.configs = l5 = []
-                for _ in range(n):
-                    e6 = _CreatableTopicConfig()
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e6.name = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("Name")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e6.value = d[o:(o := o + n)].decode()
-                    else:
-                        e6.value = None
-                    e6.unknown_tagged_fields = ()
-                    l5.append(e6)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _CreatableTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                e2.num_partitions, e2.replication_factor, n = unpack_ihi(d, o)
+                o += 10
+                if n > 127:
+                    check_count(d, o, n, 8, "Assignments")
+                if n < 0:
+                    raise null_field("Assignments")
+                else:
+                    e2.assignments = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _CreatableReplicaAssignment()
+                            e4.partition_index, n = unpack_ii(d, o)
+                            o += 8
+                            if n > 127:
+                                check_count(d, o, n, 4, "BrokerIds")
+                            if n < 0:
+                                raise null_field("BrokerIds")
+                            else:
+                                e4.broker_ids = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "Configs")
+                if n < 0:
+                    raise null_field("Configs")
+                else:
+                    e2.configs = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _CreatableTopicConfig()
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e6.name = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("Name")
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e6.value = d[o:(o := o + n)].decode()
+                            else:
+                                e6.value = None
+                            e6.unknown_tagged_fields = ()
+                            l5.append(e6)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.timeout_ms, m.validate_only = unpack_io(d, o)
     o += 5
@@ -251,78 +254,81 @@ def _read_v5(d, o):
     else:
         n, o = compact_count(d, o, n, 10, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _CreatableTopic()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        e2.num_partitions, e2.replication_factor, n = unpack_ihB(d, o)
-        o += 7
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 6, "Assignments")
-        e2.assignments = l3 = []
-        c4 = n
-        while len(l3) < c4:
-            e5 = _CreatableReplicaAssignment()
-            e5.partition_index, n = unpack_iB(d, o)
-            o += 5
-            if 1 < n < 128:
-                e5.broker_ids = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e5.broker_ids = []
-            else:
-                n, o = compact_count(d, o, n, 4, "BrokerIds")
-                e5.broker_ids = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
-            if t:
-                e5.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e5.unknown_tagged_fields = ()
-            l3.append(e5)
-            o = _shapes_0[len(e5.broker_ids),](d, o, c4 - len(l3), l3)
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "Configs")
-        e2.configs = l6 = []
+    if n:
         for _ in range(n):
-            e7 = _CreatableTopicConfig()
+            e2 = _CreatableTopic()
             n = d[o]
             if 0 < n < 128:
-                e7.name = d[o + 1:(o := o + n)].decode()
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e7.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            e2.num_partitions, e2.replication_factor, n = unpack_ihB(d, o)
+            o += 7
             if 0 < n < 128:
-                e7.value = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e7.value = None
-                o += 1
+                n -= 1
             else:
-                e7.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                n, o = compact_count(d, o, n, 6, "Assignments")
+            e2.assignments = l3 = []
+            if n:
+                c4 = n
+                while len(l3) < c4:
+                    e5 = _CreatableReplicaAssignment()
+                    e5.partition_index, n = unpack_iB(d, o)
+                    o += 5
+                    if 1 < n < 128:
+                        e5.broker_ids = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e5.broker_ids = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "BrokerIds")
+                        e5.broker_ids = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                    o = _shapes_0[len(e5.broker_ids),](d, o, c4 - len(l3), l3)
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 3, "Configs")
+            e2.configs = l6 = []
+            if n:
+                for _ in range(n):
+                    e7 = _CreatableTopicConfig()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e7.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e7.name, o = compact_string(d, o + 1, n, "Name")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e7.value = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e7.value = None
+                        o += 1
+                    else:
+                        e7.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e7.unknown_tagged_fields = ()
+                    l6.append(e7)
             t = d[o]
             o += 1
             if t:
-                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e7.unknown_tagged_fields = ()
-            l6.append(e7)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.timeout_ms, m.validate_only, t = unpack_ioB(d, o)
     o += 6
     if t:

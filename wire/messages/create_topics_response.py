@@ -177,27 +177,28 @@ def _read_v2(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _CreatableTopicResult()
-            e2.topic_id = ZERO_UUID
-            e2.topic_config_error_code = 0
-            e2.num_partitions = -1
-            e2.replication_factor = -1
-            e2.configs = []
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            e2.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e2.error_message = d[o:(o := o + n)].decode()
-            else:
-                e2.error_message = None
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _CreatableTopicResult()
+                e2.topic_id = ZERO_UUID
+                e2.topic_config_error_code = 0
+                e2.num_partitions = -1
+                e2.replication_factor = -1
+                e2.configs = []
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                e2.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e2.error_message = d[o:(o := o + n)].decode()
+                else:
+                    e2.error_message = None
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -211,81 +212,83 @@ def _read_v5(d, o):
     else:
         n, o = compact_count(d, o, n, 12, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _CreatableTopicResult()
-        e2.topic_id = ZERO_UUID
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
+    if n:
+        for _ in range(n):
+            e2 = _CreatableTopicResult()
+            e2.topic_id = ZERO_UUID
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e2.error_message = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.error_message = None
+                o += 1
+            else:
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+            e2.num_partitions, e2.replication_factor, n = unpack_ihB(d, o)
+            o += 7
+            if n < 128:
+                n -= 1
+            else:
+                n, o = nullable_compact_count(d, o, n, 6, "Configs")
+            if n < 0:
+                e2.configs = None
+            else:
+                e2.configs = l3 = []
+                if n:
+                    for _ in range(n):
+                        e4 = _CreatableTopicConfigs()
+                        n = d[o]
+                        if 0 < n < 128:
+                            e4.name = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e4.name, o = compact_string(d, o + 1, n, "Name")
+                        n = d[o]
+                        if 0 < n < 128:
+                            e4.value = d[o + 1:(o := o + n)].decode()
+                        elif n == 0:
+                            e4.value = None
+                            o += 1
+                        else:
+                            e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                        e4.read_only, e4.config_source, e4.is_sensitive, t = unpack_oboB(d, o)
+                        o += 4
+                        if t:
+                            e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e4.unknown_tagged_fields = ()
+                        l3.append(e4)
+            e2.topic_config_error_code = 0
+            t = d[o]
             o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        e2.num_partitions, e2.replication_factor, n = unpack_ihB(d, o)
-        o += 7
-        if n < 128:
-            n -= 1
-        else:
-            n, o = nullable_compact_count(d, o, n, 6, "Configs")
-        if n < 0:
-            e2.configs = None
-        else:
-            e2.configs = l3 = []
-            for _ in range(n):
-                e4 = _CreatableTopicConfigs()
-                n = d[o]
-                if 0 < n < 128:
-                    e4.name = d[o + 1:(o := o + n)].decode()
-                else:
-                    e4.name, o = compact_string(d, o + 1, n, "Name")
-                n = d[o]
-                if 0 < n < 128:
-                    e4.value = d[o + 1:(o := o + n)].decode()
-                elif n == 0:
-                    e4.value = None
-                    o += 1
-                else:
-                    e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
-                e4.read_only, e4.config_source, e4.is_sensitive, t = unpack_oboB(d, o)
-                o += 4
-                if t:
-                    e4.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e4.unknown_tagged_fields = ()
-                l3.append(e4)
-        e2.topic_config_error_code = 0
-        t = d[o]
-        o += 1
-        e2.unknown_tagged_fields = ()
-        if t:
-            u5 = None
-            if t > 127:
-                t, o = tag_count(d, o, t)
-            for _ in range(t):
-                t6 = d[o]
-                n = d[o + 1]
-                o += 2
-                if t6 > 127 or n > 127:
-                    t6, n, o = tag_header(d, o - 2)
-                p7 = o + n
-                if t6 == 0:
-                    e2.topic_config_error_code, = unpack_h(d, o)
+            e2.unknown_tagged_fields = ()
+            if t:
+                u5 = None
+                if t > 127:
+                    t, o = tag_count(d, o, t)
+                for _ in range(t):
+                    t6 = d[o]
+                    n = d[o + 1]
                     o += 2
-                    if o != p7:
-                        raise wrong_tag_size("TopicConfigErrorCode", o)
-                else:
-                    if u5 is None:
-                        e2.unknown_tagged_fields = u5 = []
-                    u5.append((t6, d[o:p7]))
-                    o = p7
-        l1.append(e2)
+                    if t6 > 127 or n > 127:
+                        t6, n, o = tag_header(d, o - 2)
+                    p7 = o + n
+                    if t6 == 0:
+                        e2.topic_config_error_code, = unpack_h(d, o)
+                        o += 2
+                        if o != p7:
+                            raise wrong_tag_size("TopicConfigErrorCode", o)
+                    else:
+                        if u5 is None:
+                            e2.unknown_tagged_fields = u5 = []
+                        u5.append((t6, d[o:p7]))
+                        o = p7
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -304,80 +307,82 @@ def _read_v7(d, o):
     else:
         n, o = compact_count(d, o, n, 28, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _CreatableTopicResult()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        e2.topic_id, e2.error_code, n = unpack_UhB(d, o)
-        o += 18
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
+    if n:
+        for _ in range(n):
+            e2 = _CreatableTopicResult()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            e2.topic_id, e2.error_code, n = unpack_UhB(d, o)
+            o += 18
+            if 0 < n < 128:
+                e2.error_message = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.error_message = None
+                o += 1
+            else:
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+            e2.num_partitions, e2.replication_factor, n = unpack_ihB(d, o)
+            o += 7
+            if n < 128:
+                n -= 1
+            else:
+                n, o = nullable_compact_count(d, o, n, 6, "Configs")
+            if n < 0:
+                e2.configs = None
+            else:
+                e2.configs = l3 = []
+                if n:
+                    for _ in range(n):
+                        e4 = _CreatableTopicConfigs()
+                        n = d[o]
+                        if 0 < n < 128:
+                            e4.name = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e4.name, o = compact_string(d, o + 1, n, "Name")
+                        n = d[o]
+                        if 0 < n < 128:
+                            e4.value = d[o + 1:(o := o + n)].decode()
+                        elif n == 0:
+                            e4.value = None
+                            o += 1
+                        else:
+                            e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                        e4.read_only, e4.config_source, e4.is_sensitive, t = unpack_oboB(d, o)
+                        o += 4
+                        if t:
+                            e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e4.unknown_tagged_fields = ()
+                        l3.append(e4)
+            e2.topic_config_error_code = 0
+            t = d[o]
             o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        e2.num_partitions, e2.replication_factor, n = unpack_ihB(d, o)
-        o += 7
-        if n < 128:
-            n -= 1
-        else:
-            n, o = nullable_compact_count(d, o, n, 6, "Configs")
-        if n < 0:
-            e2.configs = None
-        else:
-            e2.configs = l3 = []
-            for _ in range(n):
-                e4 = _CreatableTopicConfigs()
-                n = d[o]
-                if 0 < n < 128:
-                    e4.name = d[o + 1:(o := o + n)].decode()
-                else:
-                    e4.name, o = compact_string(d, o + 1, n, "Name")
-                n = d[o]
-                if 0 < n < 128:
-                    e4.value = d[o + 1:(o := o + n)].decode()
-                elif n == 0:
-                    e4.value = None
-                    o += 1
-                else:
-                    e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
-                e4.read_only, e4.config_source, e4.is_sensitive, t = unpack_oboB(d, o)
-                o += 4
-                if t:
-                    e4.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e4.unknown_tagged_fields = ()
-                l3.append(e4)
-        e2.topic_config_error_code = 0
-        t = d[o]
-        o += 1
-        e2.unknown_tagged_fields = ()
-        if t:
-            u5 = None
-            if t > 127:
-                t, o = tag_count(d, o, t)
-            for _ in range(t):
-                t6 = d[o]
-                n = d[o + 1]
-                o += 2
-                if t6 > 127 or n > 127:
-                    t6, n, o = tag_header(d, o - 2)
-                p7 = o + n
-                if t6 == 0:
-                    e2.topic_config_error_code, = unpack_h(d, o)
+            e2.unknown_tagged_fields = ()
+            if t:
+                u5 = None
+                if t > 127:
+                    t, o = tag_count(d, o, t)
+                for _ in range(t):
+                    t6 = d[o]
+                    n = d[o + 1]
                     o += 2
-                    if o != p7:
-                        raise wrong_tag_size("TopicConfigErrorCode", o)
-                else:
-                    if u5 is None:
-                        e2.unknown_tagged_fields = u5 = []
-                    u5.append((t6, d[o:p7]))
-                    o = p7
-        l1.append(e2)
+                    if t6 > 127 or n > 127:
+                        t6, n, o = tag_header(d, o - 2)
+                    p7 = o + n
+                    if t6 == 0:
+                        e2.topic_config_error_code, = unpack_h(d, o)
+                        o += 2
+                        if o != p7:
+                            raise wrong_tag_size("TopicConfigErrorCode", o)
+                    else:
+                        if u5 is None:
+                            e2.unknown_tagged_fields = u5 = []
+                        u5.append((t6, d[o:p7]))
+                        o = p7
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -131,30 +131,31 @@ def _read_v1(d, o):
         raise null_field("Filters")
     else:
         m.filters = l1 = []
-        for _ in range(n):
-            e2 = _DeleteAclsFilter()
-            e2.resource_type_filter, n = unpack_bh(d, o)
-            o += 3
-            if n >= 0:
-                e2.resource_name_filter = d[o:(o := o + n)].decode()
-            else:
-                e2.resource_name_filter = None
-            e2.pattern_type_filter, n = unpack_bh(d, o)
-            o += 3
-            if n >= 0:
-                e2.principal_filter = d[o:(o := o + n)].decode()
-            else:
-                e2.principal_filter = None
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.host_filter = d[o:(o := o + n)].decode()
-            else:
-                e2.host_filter = None
-            e2.unknown_tagged_fields = ()
-            e2.operation, e2.permission_type = unpack_bb(d, o)
-            o += 2
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _DeleteAclsFilter()
+                e2.resource_type_filter, n = unpack_bh(d, o)
+                o += 3
+                if n >= 0:
+                    e2.resource_name_filter = d[o:(o := o + n)].decode()
+                else:
+                    e2.resource_name_filter = None
+                e2.pattern_type_filter, n = unpack_bh(d, o)
+                o += 3
+                if n >= 0:
+                    e2.principal_filter = d[o:(o := o + n)].decode()
+                else:
+                    e2.principal_filter = None
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.host_filter = d[o:(o := o + n)].decode()
+                else:
+                    e2.host_filter = None
+                e2.unknown_tagged_fields = ()
+                e2.operation, e2.permission_type = unpack_bb(d, o)
+                o += 2
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -168,41 +169,42 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 8, "Filters")
     m.filters = l1 = []
-    for _ in range(n):
-        e2 = _DeleteAclsFilter()
-        e2.resource_type_filter, n = unpack_bB(d, o)
-        o += 1
-        if 0 < n < 128:
-            e2.resource_name_filter = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.resource_name_filter = None
+    if n:
+        for _ in range(n):
+            e2 = _DeleteAclsFilter()
+            e2.resource_type_filter, n = unpack_bB(d, o)
             o += 1
-        else:
-            e2.resource_name_filter, o = nullable_compact_string(d, o + 1, n, "ResourceNameFilter")
-        e2.pattern_type_filter, n = unpack_bB(d, o)
-        o += 1
-        if 0 < n < 128:
-            e2.principal_filter = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.principal_filter = None
+            if 0 < n < 128:
+                e2.resource_name_filter = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.resource_name_filter = None
+                o += 1
+            else:
+                e2.resource_name_filter, o = nullable_compact_string(d, o + 1, n, "ResourceNameFilter")
+            e2.pattern_type_filter, n = unpack_bB(d, o)
             o += 1
-        else:
-            e2.principal_filter, o = nullable_compact_string(d, o + 1, n, "PrincipalFilter")
-        n = d[o]
-        if 0 < n < 128:
-            e2.host_filter = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.host_filter = None
-            o += 1
-        else:
-            e2.host_filter, o = nullable_compact_string(d, o + 1, n, "HostFilter")
-        e2.operation, e2.permission_type, t = unpack_bbB(d, o)
-        o += 3
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if 0 < n < 128:
+                e2.principal_filter = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.principal_filter = None
+                o += 1
+            else:
+                e2.principal_filter, o = nullable_compact_string(d, o + 1, n, "PrincipalFilter")
+            n = d[o]
+            if 0 < n < 128:
+                e2.host_filter = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.host_filter = None
+                o += 1
+            else:
+                e2.host_filter, o = nullable_compact_string(d, o + 1, n, "HostFilter")
+            e2.operation, e2.permission_type, t = unpack_bbB(d, o)
+            o += 3
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

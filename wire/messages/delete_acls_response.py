@@ -168,54 +168,56 @@ def _read_v1(d, o):
         raise null_field("FilterResults")
     else:
         m.filter_results = l1 = []
-        for _ in range(n):
-            e2 = _DeleteAclsFilterResult()
-            e2.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e2.error_message = d[o:(o := o + n)].decode()
-            else:
-                e2.error_message = None
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 14, "MatchingAcls")
-            if n < 0:
-                raise null_field("MatchingAcls")
-            else:
-                e2.matching_acls = l3 = []
-                for _ in range(n):
-                    e4 = _DeleteAclsMatchingAcl()
-                    e4.error_code, n = unpack_hh(d, o)
-                    o += 4
-                    if n >= 0:
-                        e4.error_message = d[o:(o := o + n)].decode()
-                    else:
-                        e4.error_message = None
-                    e4.resource_type, n = unpack_bh(d, o)
-                    o += 3
-                    if n >= 0:
-                        e4.resource_name = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("ResourceName")
-                    e4.pattern_type, n = unpack_bh(d, o)
-                    o += 3
-                    if n >= 0:
-                        e4.principal = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("Principal")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.host = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("Host")
-                    e4.unknown_tagged_fields = ()
-                    e4.operation, e4.permission_type = unpack_bb(d, o)
-                    o += 2
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _DeleteAclsFilterResult()
+                e2.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e2.error_message = d[o:(o := o + n)].decode()
+                else:
+                    e2.error_message = None
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 14, "MatchingAcls")
+                if n < 0:
+                    raise null_field("MatchingAcls")
+                else:
+                    e2.matching_acls = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _DeleteAclsMatchingAcl()
+                            e4.error_code, n = unpack_hh(d, o)
+                            o += 4
+                            if n >= 0:
+                                e4.error_message = d[o:(o := o + n)].decode()
+                            else:
+                                e4.error_message = None
+                            e4.resource_type, n = unpack_bh(d, o)
+                            o += 3
+                            if n >= 0:
+                                e4.resource_name = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("ResourceName")
+                            e4.pattern_type, n = unpack_bh(d, o)
+                            o += 3
+                            if n >= 0:
+                                e4.principal = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("Principal")
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.host = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("Host")
+                            e4.unknown_tagged_fields = ()
+                            e4.operation, e4.permission_type = unpack_bb(d, o)
+                            o += 2
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -229,66 +231,68 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "FilterResults")
     m.filter_results = l1 = []
-    for _ in range(n):
-        e2 = _DeleteAclsFilterResult()
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
-            o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 11, "MatchingAcls")
-        e2.matching_acls = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _DeleteAclsMatchingAcl()
-            e4.error_code, n = unpack_hB(d, o)
+            e2 = _DeleteAclsFilterResult()
+            e2.error_code, n = unpack_hB(d, o)
             o += 2
             if 0 < n < 128:
-                e4.error_message = d[o + 1:(o := o + n)].decode()
+                e2.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e4.error_message = None
+                e2.error_message = None
                 o += 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            e4.resource_type, n = unpack_bB(d, o)
-            o += 1
-            if 0 < n < 128:
-                e4.resource_name = d[o + 1:(o := o + n)].decode()
-            else:
-                e4.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
-            e4.pattern_type, n = unpack_bB(d, o)
-            o += 1
-            if 0 < n < 128:
-                e4.principal = d[o + 1:(o := o + n)].decode()
-            else:
-                e4.principal, o = compact_string(d, o + 1, n, "Principal")
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             n = d[o]
+            o += 1
             if 0 < n < 128:
-                e4.host = d[o + 1:(o := o + n)].decode()
+                n -= 1
             else:
-                e4.host, o = compact_string(d, o + 1, n, "Host")
-            e4.operation, e4.permission_type, t = unpack_bbB(d, o)
-            o += 3
+                n, o = compact_count(d, o, n, 11, "MatchingAcls")
+            e2.matching_acls = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _DeleteAclsMatchingAcl()
+                    e4.error_code, n = unpack_hB(d, o)
+                    o += 2
+                    if 0 < n < 128:
+                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.error_message = None
+                        o += 1
+                    else:
+                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    e4.resource_type, n = unpack_bB(d, o)
+                    o += 1
+                    if 0 < n < 128:
+                        e4.resource_name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+                    e4.pattern_type, n = unpack_bB(d, o)
+                    o += 1
+                    if 0 < n < 128:
+                        e4.principal = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.principal, o = compact_string(d, o + 1, n, "Principal")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.host = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.host, o = compact_string(d, o + 1, n, "Host")
+                    e4.operation, e4.permission_type, t = unpack_bbB(d, o)
+                    o += 3
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            t = d[o]
+            o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -119,18 +119,19 @@ def _read_v0(d, o):
         raise null_field("Results")
     else:
         m.results = l1 = []
-        for _ in range(n):
-            e2 = _DeletableGroupResult()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.group_id = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("GroupId")
-            e2.unknown_tagged_fields = ()
-            e2.error_code, = unpack_h(d, o)
-            o += 2
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _DeletableGroupResult()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.group_id = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("GroupId")
+                e2.unknown_tagged_fields = ()
+                e2.error_code, = unpack_h(d, o)
+                o += 2
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -144,20 +145,21 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 4, "Results")
     m.results = l1 = []
-    for _ in range(n):
-        e2 = _DeletableGroupResult()
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        e2.error_code, t = unpack_hB(d, o)
-        o += 3
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _DeletableGroupResult()
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+            e2.error_code, t = unpack_hB(d, o)
+            o += 3
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -108,20 +108,21 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 2, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _DeleteShareGroupOffsetsRequestTopic()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _DeleteShareGroupOffsetsRequestTopic()
+            n = d[o]
+            if 0 < n < 128:
+                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -140,42 +140,44 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _DeleteStateData()
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 5, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 5 * n
-        for v6, t in iterate_iB(d[o:p4]):
-            if t:
-                o += 5 * len(l3)
-                for _ in range(n - len(l3)):
-                    e7 = _PartitionData()
-                    e7.partition, t = unpack_iB(d, o)
-                    o += 5
+    if n:
+        for _ in range(n):
+            e2 = _DeleteStateData()
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 5, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 5 * n
+                for v6, t in iterate_iB(d[o:p4]):
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e7.unknown_tagged_fields = ()
-                    l3.append(e7)
-                break
-            e5 = _PartitionData()
-            e5.partition = v6
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 5 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e7 = _PartitionData()
+                            e7.partition, t = unpack_iB(d, o)
+                            o += 5
+                            if t:
+                                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e7.unknown_tagged_fields = ()
+                            l3.append(e7)
+                        break
+                    e5 = _PartitionData()
+                    e5.partition = v6
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -176,23 +176,24 @@ def _read_v6(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _DeleteTopicState()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.name = None
-            o += 1
-        else:
-            e2.name, o = nullable_compact_string(d, o + 1, n, "Name")
-        e2.topic_id, t = unpack_UB(d, o)
-        o += 17
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _DeleteTopicState()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.name = None
+                o += 1
+            else:
+                e2.name, o = nullable_compact_string(d, o + 1, n, "Name")
+            e2.topic_id, t = unpack_UB(d, o)
+            o += 17
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.timeout_ms, t = unpack_iB(d, o)
     o += 5
     if t:

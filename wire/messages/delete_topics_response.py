@@ -130,20 +130,21 @@ def _read_v1(d, o):
         raise null_field("Responses")
     else:
         m.responses = l1 = []
-        for _ in range(n):
-            e2 = _DeletableTopicResult()
-            e2.topic_id = ZERO_UUID
-            e2.error_message = None
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            e2.unknown_tagged_fields = ()
-            e2.error_code, = unpack_h(d, o)
-            o += 2
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _DeletableTopicResult()
+                e2.topic_id = ZERO_UUID
+                e2.error_message = None
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                e2.unknown_tagged_fields = ()
+                e2.error_code, = unpack_h(d, o)
+                o += 2
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -157,22 +158,23 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 4, "Responses")
     m.responses = l1 = []
-    for _ in range(n):
-        e2 = _DeletableTopicResult()
-        e2.topic_id = ZERO_UUID
-        e2.error_message = None
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        e2.error_code, t = unpack_hB(d, o)
-        o += 3
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _DeletableTopicResult()
+            e2.topic_id = ZERO_UUID
+            e2.error_message = None
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            e2.error_code, t = unpack_hB(d, o)
+            o += 3
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -191,30 +193,31 @@ def _read_v5(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "Responses")
     m.responses = l1 = []
-    for _ in range(n):
-        e2 = _DeletableTopicResult()
-        e2.topic_id = ZERO_UUID
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
+    if n:
+        for _ in range(n):
+            e2 = _DeletableTopicResult()
+            e2.topic_id = ZERO_UUID
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e2.error_message = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.error_message = None
+                o += 1
+            else:
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+            t = d[o]
             o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -233,32 +236,33 @@ def _read_v6(d, o):
     else:
         n, o = compact_count(d, o, n, 21, "Responses")
     m.responses = l1 = []
-    for _ in range(n):
-        e2 = _DeletableTopicResult()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.name = None
+    if n:
+        for _ in range(n):
+            e2 = _DeletableTopicResult()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.name = None
+                o += 1
+            else:
+                e2.name, o = nullable_compact_string(d, o + 1, n, "Name")
+            e2.topic_id, e2.error_code, n = unpack_UhB(d, o)
+            o += 18
+            if 0 < n < 128:
+                e2.error_message = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.error_message = None
+                o += 1
+            else:
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+            t = d[o]
             o += 1
-        else:
-            e2.name, o = nullable_compact_string(d, o + 1, n, "Name")
-        e2.topic_id, e2.error_code, n = unpack_UhB(d, o)
-        o += 18
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
-            o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -169,42 +169,44 @@ def _read_v1(d, o):
         raise null_field("Resources")
     else:
         m.resources = l1 = []
-        for _ in range(n):
-            e2 = _DescribeAclsResource()
-            e2.resource_type, n = unpack_bh(d, o)
-            o += 3
-            if n >= 0:
-                e2.resource_name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ResourceName")
-            e2.pattern_type, n = unpack_bi(d, o)
-            o += 5
-            if n > 127:
-                check_count(d, o, n, 6, "Acls")
-            if n < 0:
-                raise null_field("Acls")
-            else:
-                e2.acls = l3 = []
-                for _ in range(n):
-                    e4 = _AclDescription()
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.principal = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("Principal")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.host = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("Host")
-                    e4.unknown_tagged_fields = ()
-                    e4.operation, e4.permission_type = unpack_bb(d, o)
-                    o += 2
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _DescribeAclsResource()
+                e2.resource_type, n = unpack_bh(d, o)
+                o += 3
+                if n >= 0:
+                    e2.resource_name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ResourceName")
+                e2.pattern_type, n = unpack_bi(d, o)
+                o += 5
+                if n > 127:
+                    check_count(d, o, n, 6, "Acls")
+                if n < 0:
+                    raise null_field("Acls")
+                else:
+                    e2.acls = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _AclDescription()
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.principal = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("Principal")
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.host = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("Host")
+                            e4.unknown_tagged_fields = ()
+                            e4.operation, e4.permission_type = unpack_bb(d, o)
+                            o += 2
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -227,47 +229,49 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "Resources")
     m.resources = l1 = []
-    for _ in range(n):
-        e2 = _DescribeAclsResource()
-        e2.resource_type, n = unpack_bB(d, o)
-        o += 1
-        if 0 < n < 128:
-            e2.resource_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
-        e2.pattern_type, n = unpack_bB(d, o)
-        o += 2
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 5, "Acls")
-        e2.acls = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _AclDescription()
-            n = d[o]
+            e2 = _DescribeAclsResource()
+            e2.resource_type, n = unpack_bB(d, o)
+            o += 1
             if 0 < n < 128:
-                e4.principal = d[o + 1:(o := o + n)].decode()
+                e2.resource_name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.principal, o = compact_string(d, o + 1, n, "Principal")
-            n = d[o]
+                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+            e2.pattern_type, n = unpack_bB(d, o)
+            o += 2
             if 0 < n < 128:
-                e4.host = d[o + 1:(o := o + n)].decode()
+                n -= 1
             else:
-                e4.host, o = compact_string(d, o + 1, n, "Host")
-            e4.operation, e4.permission_type, t = unpack_bbB(d, o)
-            o += 3
+                n, o = compact_count(d, o, n, 5, "Acls")
+            e2.acls = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _AclDescription()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.principal = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.principal, o = compact_string(d, o + 1, n, "Principal")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.host = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.host, o = compact_string(d, o + 1, n, "Host")
+                    e4.operation, e4.permission_type, t = unpack_bbB(d, o)
+                    o += 3
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            t = d[o]
+            o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -126,22 +126,23 @@ def _read_v0(d, o):
         raise null_field("Components")
     else:
         m.components = l1 = []
-        for _ in range(n):
-            e2 = _ComponentData()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.entity_type = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("EntityType")
-            e2.match_type, n = unpack_bh(d, o)
-            o += 3
-            if n >= 0:
-                e2.match = d[o:(o := o + n)].decode()
-            else:
-                e2.match = None
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _ComponentData()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.entity_type = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("EntityType")
+                e2.match_type, n = unpack_bh(d, o)
+                o += 3
+                if n >= 0:
+                    e2.match = d[o:(o := o + n)].decode()
+                else:
+                    e2.match = None
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.strict, = unpack_o(d, o)
     o += 1
@@ -157,29 +158,30 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 4, "Components")
     m.components = l1 = []
-    for _ in range(n):
-        e2 = _ComponentData()
-        n = d[o]
-        if 0 < n < 128:
-            e2.entity_type = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.entity_type, o = compact_string(d, o + 1, n, "EntityType")
-        e2.match_type, n = unpack_bB(d, o)
-        o += 1
-        if 0 < n < 128:
-            e2.match = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.match = None
+    if n:
+        for _ in range(n):
+            e2 = _ComponentData()
+            n = d[o]
+            if 0 < n < 128:
+                e2.entity_type = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.entity_type, o = compact_string(d, o + 1, n, "EntityType")
+            e2.match_type, n = unpack_bB(d, o)
             o += 1
-        else:
-            e2.match, o = nullable_compact_string(d, o + 1, n, "Match")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if 0 < n < 128:
+                e2.match = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.match = None
+                o += 1
+            else:
+                e2.match, o = nullable_compact_string(d, o + 1, n, "Match")
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.strict, t = unpack_oB(d, o)
     o += 2
     if t:

@@ -175,54 +175,57 @@ def _read_v0(d, o):
         m.entries = None
     else:
         m.entries = l1 = []
-        for _ in range(n):
-            e2 = _EntryData()
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "Entity")
-            if n < 0:
-                raise null_field("Entity")
-            else:
-                e2.entity = l3 = []
-                for _ in range(n):
-                    e4 = _EntityData()
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.entity_type = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("EntityType")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.entity_name = d[o:(o := o + n)].decode()
-                    else:
-                        e4.entity_name = None
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 10, "Values")
-            if n < 0:
-                raise null_field("Values")
-            else:
-                e2.values = l5 = []
-                for _ in range(n):
-                    e6 = _ValueData()
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e6.key = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("Key")
-                    e6.unknown_tagged_fields = ()
-                    e6.value, = unpack_d(d, o)
-                    o += 8
-                    l5.append(e6)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _EntryData()
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "Entity")
+                if n < 0:
+                    raise null_field("Entity")
+                else:
+                    e2.entity = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _EntityData()
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.entity_type = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("EntityType")
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.entity_name = d[o:(o := o + n)].decode()
+                            else:
+                                e4.entity_name = None
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 10, "Values")
+                if n < 0:
+                    raise null_field("Values")
+                else:
+                    e2.values = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _ValueData()
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e6.key = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("Key")
+                            e6.unknown_tagged_fields = ()
+                            e6.value, = unpack_d(d, o)
+                            o += 8
+                            l5.append(e6)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -248,65 +251,68 @@ def _read_v1(d, o):
         m.entries = None
     else:
         m.entries = l1 = []
-        for _ in range(n):
-            e2 = _EntryData()
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 3, "Entity")
-            e2.entity = l3 = []
+        if n:
             for _ in range(n):
-                e4 = _EntityData()
+                e2 = _EntryData()
                 n = d[o]
+                o += 1
                 if 0 < n < 128:
-                    e4.entity_type = d[o + 1:(o := o + n)].decode()
+                    n -= 1
                 else:
-                    e4.entity_type, o = compact_string(d, o + 1, n, "EntityType")
+                    n, o = compact_count(d, o, n, 3, "Entity")
+                e2.entity = l3 = []
+                if n:
+                    for _ in range(n):
+                        e4 = _EntityData()
+                        n = d[o]
+                        if 0 < n < 128:
+                            e4.entity_type = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e4.entity_type, o = compact_string(d, o + 1, n, "EntityType")
+                        n = d[o]
+                        if 0 < n < 128:
+                            e4.entity_name = d[o + 1:(o := o + n)].decode()
+                        elif n == 0:
+                            e4.entity_name = None
+                            o += 1
+                        else:
+                            e4.entity_name, o = nullable_compact_string(d, o + 1, n, "EntityName")
+                        t = d[o]
+                        o += 1
+                        if t:
+                            e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e4.unknown_tagged_fields = ()
+                        l3.append(e4)
                 n = d[o]
+                o += 1
                 if 0 < n < 128:
-                    e4.entity_name = d[o + 1:(o := o + n)].decode()
-                elif n == 0:
-                    e4.entity_name = None
-                    o += 1
+                    n -= 1
                 else:
-                    e4.entity_name, o = nullable_compact_string(d, o + 1, n, "EntityName")
+                    n, o = compact_count(d, o, n, 10, "Values")
+                e2.values = l5 = []
+                if n:
+                    for _ in range(n):
+                        e6 = _ValueData()
+                        n = d[o]
+                        if 0 < n < 128:
+                            e6.key = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e6.key, o = compact_string(d, o + 1, n, "Key")
+                        e6.value, t = unpack_dB(d, o)
+                        o += 9
+                        if t:
+                            e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e6.unknown_tagged_fields = ()
+                        l5.append(e6)
                 t = d[o]
                 o += 1
                 if t:
-                    e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e4.unknown_tagged_fields = ()
-                l3.append(e4)
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 10, "Values")
-            e2.values = l5 = []
-            for _ in range(n):
-                e6 = _ValueData()
-                n = d[o]
-                if 0 < n < 128:
-                    e6.key = d[o + 1:(o := o + n)].decode()
-                else:
-                    e6.key, o = compact_string(d, o + 1, n, "Key")
-                e6.value, t = unpack_dB(d, o)
-                o += 9
-                if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
-            t = d[o]
-            o += 1
-            if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    e2.unknown_tagged_fields = ()
+                l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -154,31 +154,32 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
-    for _ in range(n):
-        e2 = _DescribeClusterBroker()
-        e2.is_fenced = False
-        e2.broker_id, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.host, o = compact_string(d, o + 1, n, "Host")
-        e2.port, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.rack = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.rack = None
+    if n:
+        for _ in range(n):
+            e2 = _DescribeClusterBroker()
+            e2.is_fenced = False
+            e2.broker_id, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.host, o = compact_string(d, o + 1, n, "Host")
+            e2.port, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.rack = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.rack = None
+                o += 1
+            else:
+                e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+            t = d[o]
             o += 1
-        else:
-            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.cluster_authorized_operations, t = unpack_iB(d, o)
     o += 5
     if t:
@@ -212,31 +213,32 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
-    for _ in range(n):
-        e2 = _DescribeClusterBroker()
-        e2.is_fenced = False
-        e2.broker_id, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.host, o = compact_string(d, o + 1, n, "Host")
-        e2.port, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.rack = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.rack = None
+    if n:
+        for _ in range(n):
+            e2 = _DescribeClusterBroker()
+            e2.is_fenced = False
+            e2.broker_id, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.host, o = compact_string(d, o + 1, n, "Host")
+            e2.port, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.rack = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.rack = None
+                o += 1
+            else:
+                e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+            t = d[o]
             o += 1
-        else:
-            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.cluster_authorized_operations, t = unpack_iB(d, o)
     o += 5
     if t:
@@ -270,30 +272,31 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 12, "Brokers")
     m.brokers = l1 = []
-    for _ in range(n):
-        e2 = _DescribeClusterBroker()
-        e2.broker_id, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.host, o = compact_string(d, o + 1, n, "Host")
-        e2.port, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.rack = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.rack = None
-            o += 1
-        else:
-            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
-        e2.is_fenced, t = unpack_oB(d, o)
-        o += 2
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _DescribeClusterBroker()
+            e2.broker_id, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.host, o = compact_string(d, o + 1, n, "Host")
+            e2.port, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.rack = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.rack = None
+                o += 1
+            else:
+                e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+            e2.is_fenced, t = unpack_oB(d, o)
+            o += 2
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.cluster_authorized_operations, t = unpack_iB(d, o)
     o += 5
     if t:

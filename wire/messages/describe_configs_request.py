@@ -132,32 +132,33 @@ def _read_v1(d, o):
         raise null_field("Resources")
     else:
         m.resources = l1 = []
-        for _ in range(n):
-            e2 = _DescribeConfigsResource()
-            e2.resource_type, n = unpack_bh(d, o)
-            o += 3
-            if n >= 0:
-                e2.resource_name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ResourceName")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 2, "ConfigurationKeys")
-            if n < 0:
-                e2.configuration_keys = None
-            else:
-                e2.configuration_keys = l3 = []
-                for _ in range(n):
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        v4 = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("ConfigurationKeys")
-                    l3.append(v4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _DescribeConfigsResource()
+                e2.resource_type, n = unpack_bh(d, o)
+                o += 3
+                if n >= 0:
+                    e2.resource_name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ResourceName")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 2, "ConfigurationKeys")
+                if n < 0:
+                    e2.configuration_keys = None
+                else:
+                    e2.configuration_keys = l3 = []
+                    for _ in range(n):
+                        n, = unpack_h(d, o)
+                        o += 2
+                        if n >= 0:
+                            v4 = d[o:(o := o + n)].decode()
+                        else:
+                            raise null_field("ConfigurationKeys")
+                        l3.append(v4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.include_synonyms, = unpack_o(d, o)
     o += 1
@@ -174,32 +175,33 @@ def _read_v3(d, o):
         raise null_field("Resources")
     else:
         m.resources = l1 = []
-        for _ in range(n):
-            e2 = _DescribeConfigsResource()
-            e2.resource_type, n = unpack_bh(d, o)
-            o += 3
-            if n >= 0:
-                e2.resource_name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ResourceName")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 2, "ConfigurationKeys")
-            if n < 0:
-                e2.configuration_keys = None
-            else:
-                e2.configuration_keys = l3 = []
-                for _ in range(n):
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        v4 = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("ConfigurationKeys")
-                    l3.append(v4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _DescribeConfigsResource()
+                e2.resource_type, n = unpack_bh(d, o)
+                o += 3
+                if n >= 0:
+                    e2.resource_name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ResourceName")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 2, "ConfigurationKeys")
+                if n < 0:
+                    e2.configuration_keys = None
+                else:
+                    e2.configuration_keys = l3 = []
+                    for _ in range(n):
+                        n, = unpack_h(d, o)
+                        o += 2
+                        if n >= 0:
+                            v4 = d[o:(o := o + n)].decode()
+                        else:
+                            raise null_field("ConfigurationKeys")
+                        l3.append(v4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.include_synonyms, m.include_documentation = unpack_oo(d, o)
     o += 2
@@ -215,38 +217,39 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 4, "Resources")
     m.resources = l1 = []
-    for _ in range(n):
-        e2 = _DescribeConfigsResource()
-        e2.resource_type, n = unpack_bB(d, o)
-        o += 1
-        if 0 < n < 128:
-            e2.resource_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
-        n = d[o]
-        o += 1
-        if n < 128:
-            n -= 1
-        else:
-            n, o = nullable_compact_count(d, o, n, 1, "ConfigurationKeys")
-        if n < 0:
-            e2.configuration_keys = None
-        else:
-            e2.configuration_keys = l3 = []
-            for _ in range(n):
-                n = d[o]
-                if 0 < n < 128:
-                    v4 = d[o + 1:(o := o + n)].decode()
-                else:
-                    v4, o = compact_string(d, o + 1, n, "ConfigurationKeys")
-                l3.append(v4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _DescribeConfigsResource()
+            e2.resource_type, n = unpack_bB(d, o)
+            o += 1
+            if 0 < n < 128:
+                e2.resource_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+            n = d[o]
+            o += 1
+            if n < 128:
+                n -= 1
+            else:
+                n, o = nullable_compact_count(d, o, n, 1, "ConfigurationKeys")
+            if n < 0:
+                e2.configuration_keys = None
+            else:
+                e2.configuration_keys = l3 = []
+                for _ in range(n):
+                    n = d[o]
+                    if 0 < n < 128:
+                        v4 = d[o + 1:(o := o + n)].decode()
+                    else:
+                        v4, o = compact_string(d, o + 1, n, "ConfigurationKeys")
+                    l3.append(v4)
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.include_synonyms, m.include_documentation, t = unpack_ooB(d, o)
     o += 3
     if t:

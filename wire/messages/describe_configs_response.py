@@ -195,74 +195,77 @@ def _read_v1(d, o):
         raise null_field("Results")
     else:
         m.results = l1 = []
-        for _ in range(n):
-            e2 = _DescribeConfigsResult()
-            e2.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e2.error_message = d[o:(o := o + n)].decode()
-            else:
-                e2.error_message = None
-            e2.resource_type, n = unpack_bh(d, o)
-            o += 3
-            if n >= 0:
-                e2.resource_name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ResourceName")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 11, "Configs")
-            if n < 0:
-                raise null_field("Configs")
-            else:
-                e2.configs = l3 = []
-                for _ in range(n):
-                    e4 = _DescribeConfigsResourceResult()
-                    e4.config_type = 0
-                    e4.documentation = ""
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.name = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("Name")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.value = d[o:(o := o + n)].decode()
-                    else:
-                        e4.value = None
-                    e4.read_only, e4.config_source, e4.is_sensitive, n = unpack_oboi(d, o)
-                    o += 7
-                    if n > 127:
-                        check_count(d, o, n, 5, "Synonyms")
-                    if n < 0:
-                        raise null_field("Synonyms")
-                    else:
-                        e4.synonyms = l5 = []
+        if n:
+            for _ in range(n):
+                e2 = _DescribeConfigsResult()
+                e2.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e2.error_message = d[o:(o := o + n)].decode()
+                else:
+                    e2.error_message = None
+                e2.resource_type, n = unpack_bh(d, o)
+                o += 3
+                if n >= 0:
+                    e2.resource_name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ResourceName")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 11, "Configs")
+                if n < 0:
+                    raise null_field("Configs")
+                else:
+                    e2.configs = l3 = []
+                    if n:
                         for _ in range(n):
-                            e6 = _DescribeConfigsSynonym()
+                            e4 = _DescribeConfigsResourceResult()
+                            e4.config_type = 0
+                            e4.documentation = ""
                             n, = unpack_h(d, o)
                             o += 2
                             if n >= 0:
-                                e6.name = d[o:(o := o + n)].decode()
+                                e4.name = d[o:(o := o + n)].decode()
                             else:
                                 raise null_field("Name")
                             n, = unpack_h(d, o)
                             o += 2
                             if n >= 0:
-                                e6.value = d[o:(o := o + n)].decode()
+                                e4.value = d[o:(o := o + n)].decode()
                             else:
-                                e6.value = None
-                            e6.unknown_tagged_fields = ()
-                            e6.source, = unpack_b(d, o)
-                            o += 1
-                            l5.append(e6)
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                                e4.value = None
+                            e4.read_only, e4.config_source, e4.is_sensitive, n = unpack_oboi(d, o)
+                            o += 7
+                            if n > 127:
+                                check_count(d, o, n, 5, "Synonyms")
+                            if n < 0:
+                                raise null_field("Synonyms")
+                            else:
+                                e4.synonyms = l5 = []
+                                if n:
+                                    for _ in range(n):
+                                        e6 = _DescribeConfigsSynonym()
+                                        n, = unpack_h(d, o)
+                                        o += 2
+                                        if n >= 0:
+                                            e6.name = d[o:(o := o + n)].decode()
+                                        else:
+                                            raise null_field("Name")
+                                        n, = unpack_h(d, o)
+                                        o += 2
+                                        if n >= 0:
+                                            e6.value = d[o:(o := o + n)].decode()
+                                        else:
+                                            e6.value = None
+                                        e6.unknown_tagged_fields = ()
+                                        e6.source, = unpack_b(d, o)
+                                        o += 1
+                                        l5.append(e6)
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -277,78 +280,81 @@ def _read_v3(d, o):
         raise null_field("Results")
     else:
         m.results = l1 = []
-        for _ in range(n):
-            e2 = _DescribeConfigsResult()
-            e2.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e2.error_message = d[o:(o := o + n)].decode()
-            else:
-                e2.error_message = None
-            e2.resource_type, n = unpack_bh(d, o)
-            o += 3
-            if n >= 0:
-                e2.resource_name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ResourceName")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 14, "Configs")
-            if n < 0:
-                raise null_field("Configs")
-            else:
-                e2.configs = l3 = []
-                for _ in range(n):
-                    e4 = _DescribeConfigsResourceResult()
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.name = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("Name")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.value = d[o:(o := o + n)].decode()
-                    else:
-                        e4.value = None
-                    e4.read_only, e4.config_source, e4.is_sensitive, n = unpack_oboi(d, o)
-                    o += 7
-                    if n > 127:
-                        check_count(d, o, n, 5, "Synonyms")
-                    if n < 0:
-                        raise null_field("Synonyms")
-                    else:
-                        e4.synonyms = l5 = []
+        if n:
+            for _ in range(n):
+                e2 = _DescribeConfigsResult()
+                e2.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e2.error_message = d[o:(o := o + n)].decode()
+                else:
+                    e2.error_message = None
+                e2.resource_type, n = unpack_bh(d, o)
+                o += 3
+                if n >= 0:
+                    e2.resource_name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ResourceName")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 14, "Configs")
+                if n < 0:
+                    raise null_field("Configs")
+                else:
+                    e2.configs = l3 = []
+                    if n:
                         for _ in range(n):
-                            e6 = _DescribeConfigsSynonym()
+                            e4 = _DescribeConfigsResourceResult()
                             n, = unpack_h(d, o)
                             o += 2
                             if n >= 0:
-                                e6.name = d[o:(o := o + n)].decode()
+                                e4.name = d[o:(o := o + n)].decode()
                             else:
                                 raise null_field("Name")
                             n, = unpack_h(d, o)
                             o += 2
                             if n >= 0:
-                                e6.value = d[o:(o := o + n)].decode()
+                                e4.value = d[o:(o := o + n)].decode()
                             else:
-                                e6.value = None
-                            e6.unknown_tagged_fields = ()
-                            e6.source, = unpack_b(d, o)
-                            o += 1
-                            l5.append(e6)
-                    e4.config_type, n = unpack_bh(d, o)
-                    o += 3
-                    if n >= 0:
-                        e4.documentation = d[o:(o := o + n)].decode()
-                    else:
-                        e4.documentation = None
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                                e4.value = None
+                            e4.read_only, e4.config_source, e4.is_sensitive, n = unpack_oboi(d, o)
+                            o += 7
+                            if n > 127:
+                                check_count(d, o, n, 5, "Synonyms")
+                            if n < 0:
+                                raise null_field("Synonyms")
+                            else:
+                                e4.synonyms = l5 = []
+                                if n:
+                                    for _ in range(n):
+                                        e6 = _DescribeConfigsSynonym()
+                                        n, = unpack_h(d, o)
+                                        o += 2
+                                        if n >= 0:
+                                            e6.name = d[o:(o := o + n)].decode()
+                                        else:
+                                            raise null_field("Name")
+                                        n, = unpack_h(d, o)
+                                        o += 2
+                                        if n >= 0:
+                                            e6.value = d[o:(o := o + n)].decode()
+                                        else:
+                                            e6.value = None
+                                        e6.unknown_tagged_fields = ()
+                                        e6.source, = unpack_b(d, o)
+                                        o += 1
+                                        l5.append(e6)
+                            e4.config_type, n = unpack_bh(d, o)
+                            o += 3
+                            if n >= 0:
+                                e4.documentation = d[o:(o := o + n)].decode()
+                            else:
+                                e4.documentation = None
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -362,97 +368,100 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 7, "Results")
     m.results = l1 = []
-    for _ in range(n):
-        e2 = _DescribeConfigsResult()
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
-            o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        e2.resource_type, n = unpack_bB(d, o)
-        o += 1
-        if 0 < n < 128:
-            e2.resource_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 9, "Configs")
-        e2.configs = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _DescribeConfigsResourceResult()
-            n = d[o]
+            e2 = _DescribeConfigsResult()
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
             if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
-            else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e4.value = d[o + 1:(o := o + n)].decode()
+                e2.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e4.value = None
+                e2.error_message = None
                 o += 1
             else:
-                e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
-            e4.read_only, e4.config_source, e4.is_sensitive, n = unpack_oboB(d, o)
-            o += 4
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+            e2.resource_type, n = unpack_bB(d, o)
+            o += 1
+            if 0 < n < 128:
+                e2.resource_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+            n = d[o]
+            o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 4, "Synonyms")
-            e4.synonyms = l5 = []
-            for _ in range(n):
-                e6 = _DescribeConfigsSynonym()
-                n = d[o]
-                if 0 < n < 128:
-                    e6.name = d[o + 1:(o := o + n)].decode()
-                else:
-                    e6.name, o = compact_string(d, o + 1, n, "Name")
-                n = d[o]
-                if 0 < n < 128:
-                    e6.value = d[o + 1:(o := o + n)].decode()
-                elif n == 0:
-                    e6.value = None
+                n, o = compact_count(d, o, n, 9, "Configs")
+            e2.configs = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _DescribeConfigsResourceResult()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.value = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.value = None
+                        o += 1
+                    else:
+                        e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                    e4.read_only, e4.config_source, e4.is_sensitive, n = unpack_oboB(d, o)
+                    o += 4
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 4, "Synonyms")
+                    e4.synonyms = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _DescribeConfigsSynonym()
+                            n = d[o]
+                            if 0 < n < 128:
+                                e6.name = d[o + 1:(o := o + n)].decode()
+                            else:
+                                e6.name, o = compact_string(d, o + 1, n, "Name")
+                            n = d[o]
+                            if 0 < n < 128:
+                                e6.value = d[o + 1:(o := o + n)].decode()
+                            elif n == 0:
+                                e6.value = None
+                                o += 1
+                            else:
+                                e6.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                            e6.source, t = unpack_bB(d, o)
+                            o += 2
+                            if t:
+                                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e6.unknown_tagged_fields = ()
+                            l5.append(e6)
+                    e4.config_type, n = unpack_bB(d, o)
                     o += 1
-                else:
-                    e6.value, o = nullable_compact_string(d, o + 1, n, "Value")
-                e6.source, t = unpack_bB(d, o)
-                o += 2
-                if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
-            e4.config_type, n = unpack_bB(d, o)
-            o += 1
-            if 0 < n < 128:
-                e4.documentation = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.documentation = None
-                o += 1
-            else:
-                e4.documentation, o = nullable_compact_string(d, o + 1, n, "Documentation")
+                    if 0 < n < 128:
+                        e4.documentation = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.documentation = None
+                        o += 1
+                    else:
+                        e4.documentation, o = nullable_compact_string(d, o + 1, n, "Documentation")
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -112,22 +112,23 @@ def _read_v1(d, o):
         m.owners = None
     else:
         m.owners = l1 = []
-        for _ in range(n):
-            e2 = _DescribeDelegationTokenOwner()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.principal_type = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("PrincipalType")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.principal_name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("PrincipalName")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _DescribeDelegationTokenOwner()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.principal_type = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("PrincipalType")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.principal_name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("PrincipalName")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -144,25 +145,26 @@ def _read_v2(d, o):
         m.owners = None
     else:
         m.owners = l1 = []
-        for _ in range(n):
-            e2 = _DescribeDelegationTokenOwner()
-            n = d[o]
-            if 0 < n < 128:
-                e2.principal_type = d[o + 1:(o := o + n)].decode()
-            else:
-                e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
-            n = d[o]
-            if 0 < n < 128:
-                e2.principal_name = d[o + 1:(o := o + n)].decode()
-            else:
-                e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
-            t = d[o]
-            o += 1
-            if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _DescribeDelegationTokenOwner()
+                n = d[o]
+                if 0 < n < 128:
+                    e2.principal_type = d[o + 1:(o := o + n)].decode()
+                else:
+                    e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
+                n = d[o]
+                if 0 < n < 128:
+                    e2.principal_name = d[o + 1:(o := o + n)].decode()
+                else:
+                    e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
+                t = d[o]
+                o += 1
+                if t:
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e2.unknown_tagged_fields = ()
+                l1.append(e2)
     t = d[o]
     o += 1
     if t:

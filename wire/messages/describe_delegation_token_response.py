@@ -165,60 +165,62 @@ def _read_v1(d, o):
         raise null_field("Tokens")
     else:
         m.tokens = l1 = []
-        for _ in range(n):
-            e2 = _DescribedDelegationToken()
-            e2.token_requester_principal_type = ""
-            e2.token_requester_principal_name = ""
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.principal_type = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("PrincipalType")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.principal_name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("PrincipalName")
-            e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, n = unpack_qqqh(d, o)
-            o += 26
-            if n >= 0:
-                e2.token_id = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("TokenId")
-            n, = unpack_i(d, o)
-            o += 4
-            if n >= 0:
-                e2.hmac = d[o:(o := o + n)]
-            else:
-                raise null_field("Hmac")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "Renewers")
-            if n < 0:
-                raise null_field("Renewers")
-            else:
-                e2.renewers = l3 = []
-                for _ in range(n):
-                    e4 = _DescribedDelegationTokenRenewer()
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.principal_type = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("PrincipalType")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.principal_name = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("PrincipalName")
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _DescribedDelegationToken()
+                e2.token_requester_principal_type = ""
+                e2.token_requester_principal_name = ""
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.principal_type = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("PrincipalType")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.principal_name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("PrincipalName")
+                e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, n = unpack_qqqh(d, o)
+                o += 26
+                if n >= 0:
+                    e2.token_id = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("TokenId")
+                n, = unpack_i(d, o)
+                o += 4
+                if n >= 0:
+                    e2.hmac = d[o:(o := o + n)]
+                else:
+                    raise null_field("Hmac")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "Renewers")
+                if n < 0:
+                    raise null_field("Renewers")
+                else:
+                    e2.renewers = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _DescribedDelegationTokenRenewer()
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.principal_type = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("PrincipalType")
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.principal_name = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("PrincipalName")
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, = unpack_i(d, o)
     o += 4
@@ -234,64 +236,66 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 30, "Tokens")
     m.tokens = l1 = []
-    for _ in range(n):
-        e2 = _DescribedDelegationToken()
-        e2.token_requester_principal_type = ""
-        e2.token_requester_principal_name = ""
-        n = d[o]
-        if 0 < n < 128:
-            e2.principal_type = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
-        n = d[o]
-        if 0 < n < 128:
-            e2.principal_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
-        e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, n = unpack_qqqB(d, o)
-        o += 24
-        if 0 < n < 128:
-            e2.token_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.token_id, o = compact_string(d, o + 1, n, "TokenId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.hmac = d[o + 1:(o := o + n)]
-        else:
-            e2.hmac, o = compact_bytes(d, o + 1, n, "Hmac")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "Renewers")
-        e2.renewers = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _DescribedDelegationTokenRenewer()
+            e2 = _DescribedDelegationToken()
+            e2.token_requester_principal_type = ""
+            e2.token_requester_principal_name = ""
             n = d[o]
             if 0 < n < 128:
-                e4.principal_type = d[o + 1:(o := o + n)].decode()
+                e2.principal_type = d[o + 1:(o := o + n)].decode()
             else:
-                e4.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
+                e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
             n = d[o]
             if 0 < n < 128:
-                e4.principal_name = d[o + 1:(o := o + n)].decode()
+                e2.principal_name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
+                e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
+            e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, n = unpack_qqqB(d, o)
+            o += 24
+            if 0 < n < 128:
+                e2.token_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.token_id, o = compact_string(d, o + 1, n, "TokenId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.hmac = d[o + 1:(o := o + n)]
+            else:
+                e2.hmac, o = compact_bytes(d, o + 1, n, "Hmac")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 3, "Renewers")
+            e2.renewers = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _DescribedDelegationTokenRenewer()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.principal_type = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.principal_name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.throttle_time_ms, t = unpack_iB(d, o)
     o += 5
     if t:
@@ -310,72 +314,74 @@ def _read_v3(d, o):
     else:
         n, o = compact_count(d, o, n, 32, "Tokens")
     m.tokens = l1 = []
-    for _ in range(n):
-        e2 = _DescribedDelegationToken()
-        n = d[o]
-        if 0 < n < 128:
-            e2.principal_type = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
-        n = d[o]
-        if 0 < n < 128:
-            e2.principal_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
-        n = d[o]
-        if 0 < n < 128:
-            e2.token_requester_principal_type = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.token_requester_principal_type, o = compact_string(d, o + 1, n, "TokenRequesterPrincipalType")
-        n = d[o]
-        if 0 < n < 128:
-            e2.token_requester_principal_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.token_requester_principal_name, o = compact_string(d, o + 1, n, "TokenRequesterPrincipalName")
-        e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, n = unpack_qqqB(d, o)
-        o += 24
-        if 0 < n < 128:
-            e2.token_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.token_id, o = compact_string(d, o + 1, n, "TokenId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.hmac = d[o + 1:(o := o + n)]
-        else:
-            e2.hmac, o = compact_bytes(d, o + 1, n, "Hmac")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "Renewers")
-        e2.renewers = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _DescribedDelegationTokenRenewer()
+            e2 = _DescribedDelegationToken()
             n = d[o]
             if 0 < n < 128:
-                e4.principal_type = d[o + 1:(o := o + n)].decode()
+                e2.principal_type = d[o + 1:(o := o + n)].decode()
             else:
-                e4.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
+                e2.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
             n = d[o]
             if 0 < n < 128:
-                e4.principal_name = d[o + 1:(o := o + n)].decode()
+                e2.principal_name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
+                e2.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
+            n = d[o]
+            if 0 < n < 128:
+                e2.token_requester_principal_type = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.token_requester_principal_type, o = compact_string(d, o + 1, n, "TokenRequesterPrincipalType")
+            n = d[o]
+            if 0 < n < 128:
+                e2.token_requester_principal_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.token_requester_principal_name, o = compact_string(d, o + 1, n, "TokenRequesterPrincipalName")
+            e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, n = unpack_qqqB(d, o)
+            o += 24
+            if 0 < n < 128:
+                e2.token_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.token_id, o = compact_string(d, o + 1, n, "TokenId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.hmac = d[o + 1:(o := o + n)]
+            else:
+                e2.hmac, o = compact_bytes(d, o + 1, n, "Hmac")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 3, "Renewers")
+            e2.renewers = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _DescribedDelegationTokenRenewer()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.principal_type = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.principal_type, o = compact_string(d, o + 1, n, "PrincipalType")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.principal_name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.principal_name, o = compact_string(d, o + 1, n, "PrincipalName")
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.throttle_time_ms, t = unpack_iB(d, o)
     o += 5
     if t:

@@ -167,79 +167,81 @@ def _read_v0(d, o):
         raise null_field("Groups")
     else:
         m.groups = l1 = []
-        for _ in range(n):
-            e2 = _DescribedGroup()
-            e2.error_message = None
-            e2.authorized_operations = -2147483648
-            e2.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e2.group_id = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("GroupId")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.group_state = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("GroupState")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.protocol_type = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ProtocolType")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.protocol_data = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ProtocolData")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 14, "Members")
-            if n < 0:
-                raise null_field("Members")
-            else:
-                e2.members = l3 = []
-                for _ in range(n):
-                    e4 = _DescribedGroupMember()
-                    e4.group_instance_id = None
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.member_id = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("MemberId")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.client_id = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("ClientId")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.client_host = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("ClientHost")
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n >= 0:
-                        e4.member_metadata = d[o:(o := o + n)]
-                    else:
-                        raise null_field("MemberMetadata")
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n >= 0:
-                        e4.member_assignment = d[o:(o := o + n)]
-                    else:
-                        raise null_field("MemberAssignment")
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _DescribedGroup()
+                e2.error_message = None
+                e2.authorized_operations = -2147483648
+                e2.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e2.group_id = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("GroupId")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.group_state = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("GroupState")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.protocol_type = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ProtocolType")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.protocol_data = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ProtocolData")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 14, "Members")
+                if n < 0:
+                    raise null_field("Members")
+                else:
+                    e2.members = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _DescribedGroupMember()
+                            e4.group_instance_id = None
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.member_id = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("MemberId")
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.client_id = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("ClientId")
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.client_host = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("ClientHost")
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n >= 0:
+                                e4.member_metadata = d[o:(o := o + n)]
+                            else:
+                                raise null_field("MemberMetadata")
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n >= 0:
+                                e4.member_assignment = d[o:(o := o + n)]
+                            else:
+                                raise null_field("MemberAssignment")
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -254,79 +256,81 @@ def _read_v1(d, o):
         raise null_field("Groups")
     else:
         m.groups = l1 = []
-        for _ in range(n):
-            e2 = _DescribedGroup()
-            e2.error_message = None
-            e2.authorized_operations = -2147483648
-            e2.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e2.group_id = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("GroupId")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.group_state = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("GroupState")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.protocol_type = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ProtocolType")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.protocol_data = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ProtocolData")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 14, "Members")
-            if n < 0:
-                raise null_field("Members")
-            else:
-                e2.members = l3 = []
-                for _ in range(n):
-                    e4 = _DescribedGroupMember()
-                    e4.group_instance_id = None
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.member_id = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("MemberId")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.client_id = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("ClientId")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.client_host = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("ClientHost")
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n >= 0:
-                        e4.member_metadata = d[o:(o := o + n)]
-                    else:
-                        raise null_field("MemberMetadata")
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n >= 0:
-                        e4.member_assignment = d[o:(o := o + n)]
-                    else:
-                        raise null_field("MemberAssignment")
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _DescribedGroup()
+                e2.error_message = None
+                e2.authorized_operations = -2147483648
+                e2.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e2.group_id = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("GroupId")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.group_state = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("GroupState")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.protocol_type = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ProtocolType")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.protocol_data = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ProtocolData")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 14, "Members")
+                if n < 0:
+                    raise null_field("Members")
+                else:
+                    e2.members = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _DescribedGroupMember()
+                            e4.group_instance_id = None
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.member_id = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("MemberId")
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.client_id = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("ClientId")
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.client_host = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("ClientHost")
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n >= 0:
+                                e4.member_metadata = d[o:(o := o + n)]
+                            else:
+                                raise null_field("MemberMetadata")
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n >= 0:
+                                e4.member_assignment = d[o:(o := o + n)]
+                            else:
+                                raise null_field("MemberAssignment")
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -341,80 +345,82 @@ def _read_v3(d, o):
         raise null_field("Groups")
     else:
         m.groups = l1 = []
-        for _ in range(n):
-            e2 = _DescribedGroup()
-            e2.error_message = None
-            e2.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e2.group_id = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("GroupId")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.group_state = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("GroupState")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.protocol_type = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ProtocolType")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.protocol_data = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ProtocolData")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 14, "Members")
-            if n < 0:
-                raise null_field("Members")
-            else:
-                e2.members = l3 = []
-                for _ in range(n):
-                    e4 = _DescribedGroupMember()
-                    e4.group_instance_id = None
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.member_id = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("MemberId")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.client_id = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("ClientId")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.client_host = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("ClientHost")
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n >= 0:
-                        e4.member_metadata = d[o:(o := o + n)]
-                    else:
-                        raise null_field("MemberMetadata")
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n >= 0:
-                        e4.member_assignment = d[o:(o := o + n)]
-                    else:
-                        raise null_field("MemberAssignment")
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            e2.authorized_operations, = unpack_i(d, o)
-            o += 4
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _DescribedGroup()
+                e2.error_message = None
+                e2.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e2.group_id = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("GroupId")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.group_state = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("GroupState")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.protocol_type = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ProtocolType")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.protocol_data = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ProtocolData")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 14, "Members")
+                if n < 0:
+                    raise null_field("Members")
+                else:
+                    e2.members = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _DescribedGroupMember()
+                            e4.group_instance_id = None
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.member_id = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("MemberId")
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.client_id = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("ClientId")
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.client_host = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("ClientHost")
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n >= 0:
+                                e4.member_metadata = d[o:(o := o + n)]
+                            else:
+                                raise null_field("MemberMetadata")
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n >= 0:
+                                e4.member_assignment = d[o:(o := o + n)]
+                            else:
+                                raise null_field("MemberAssignment")
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                e2.authorized_operations, = unpack_i(d, o)
+                o += 4
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -429,85 +435,87 @@ def _read_v4(d, o):
         raise null_field("Groups")
     else:
         m.groups = l1 = []
-        for _ in range(n):
-            e2 = _DescribedGroup()
-            e2.error_message = None
-            e2.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e2.group_id = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("GroupId")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.group_state = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("GroupState")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.protocol_type = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ProtocolType")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.protocol_data = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ProtocolData")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 16, "Members")
-            if n < 0:
-                raise null_field("Members")
-            else:
-                e2.members = l3 = []
-                for _ in range(n):
-                    e4 = _DescribedGroupMember()
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.member_id = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("MemberId")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.group_instance_id = d[o:(o := o + n)].decode()
-                    else:
-                        e4.group_instance_id = None
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.client_id = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("ClientId")
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.client_host = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("ClientHost")
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n >= 0:
-                        e4.member_metadata = d[o:(o := o + n)]
-                    else:
-                        raise null_field("MemberMetadata")
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n >= 0:
-                        e4.member_assignment = d[o:(o := o + n)]
-                    else:
-                        raise null_field("MemberAssignment")
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            e2.authorized_operations, = unpack_i(d, o)
-            o += 4
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _DescribedGroup()
+                e2.error_message = None
+                e2.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e2.group_id = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("GroupId")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.group_state = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("GroupState")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.protocol_type = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ProtocolType")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.protocol_data = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ProtocolData")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 16, "Members")
+                if n < 0:
+                    raise null_field("Members")
+                else:
+                    e2.members = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _DescribedGroupMember()
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.member_id = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("MemberId")
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.group_instance_id = d[o:(o := o + n)].decode()
+                            else:
+                                e4.group_instance_id = None
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.client_id = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("ClientId")
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.client_host = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("ClientHost")
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n >= 0:
+                                e4.member_metadata = d[o:(o := o + n)]
+                            else:
+                                raise null_field("MemberMetadata")
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n >= 0:
+                                e4.member_assignment = d[o:(o := o + n)]
+                            else:
+                                raise null_field("MemberAssignment")
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                e2.authorized_operations, = unpack_i(d, o)
+                o += 4
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -521,86 +529,88 @@ def _read_v5(d, o):
     else:
         n, o = compact_count(d, o, n, 12, "Groups")
     m.groups = l1 = []
-    for _ in range(n):
-        e2 = _DescribedGroup()
-        e2.error_message = None
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_state = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
-        n = d[o]
-        if 0 < n < 128:
-            e2.protocol_type = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
-        n = d[o]
-        if 0 < n < 128:
-            e2.protocol_data = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.protocol_data, o = compact_string(d, o + 1, n, "ProtocolData")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 7, "Members")
-        e2.members = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _DescribedGroupMember()
+            e2 = _DescribedGroup()
+            e2.error_message = None
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e2.group_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
             n = d[o]
             if 0 < n < 128:
-                e4.member_id = d[o + 1:(o := o + n)].decode()
+                e2.group_state = d[o + 1:(o := o + n)].decode()
             else:
-                e4.member_id, o = compact_string(d, o + 1, n, "MemberId")
+                e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
             n = d[o]
             if 0 < n < 128:
-                e4.group_instance_id = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.group_instance_id = None
-                o += 1
+                e2.protocol_type = d[o + 1:(o := o + n)].decode()
             else:
-                e4.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+                e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
             n = d[o]
             if 0 < n < 128:
-                e4.client_id = d[o + 1:(o := o + n)].decode()
+                e2.protocol_data = d[o + 1:(o := o + n)].decode()
             else:
-                e4.client_id, o = compact_string(d, o + 1, n, "ClientId")
+                e2.protocol_data, o = compact_string(d, o + 1, n, "ProtocolData")
             n = d[o]
-            if 0 < n < 128:
-                e4.client_host = d[o + 1:(o := o + n)].decode()
-            else:
-                e4.client_host, o = compact_string(d, o + 1, n, "ClientHost")
-            n = d[o]
-            if 0 < n < 128:
-                e4.member_metadata = d[o + 1:(o := o + n)]
-            else:
-                e4.member_metadata, o = compact_bytes(d, o + 1, n, "MemberMetadata")
-            n = d[o]
-            if 0 < n < 128:
-                e4.member_assignment = d[o + 1:(o := o + n)]
-            else:
-                e4.member_assignment, o = compact_bytes(d, o + 1, n, "MemberAssignment")
-            t = d[o]
             o += 1
-            if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+            if 0 < n < 128:
+                n -= 1
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        e2.authorized_operations, t = unpack_iB(d, o)
-        o += 5
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                n, o = compact_count(d, o, n, 7, "Members")
+            e2.members = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _DescribedGroupMember()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.member_id = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.member_id, o = compact_string(d, o + 1, n, "MemberId")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.group_instance_id = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.group_instance_id = None
+                        o += 1
+                    else:
+                        e4.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.client_id = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.client_id, o = compact_string(d, o + 1, n, "ClientId")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.client_host = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.client_host, o = compact_string(d, o + 1, n, "ClientHost")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.member_metadata = d[o + 1:(o := o + n)]
+                    else:
+                        e4.member_metadata, o = compact_bytes(d, o + 1, n, "MemberMetadata")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.member_assignment = d[o + 1:(o := o + n)]
+                    else:
+                        e4.member_assignment, o = compact_bytes(d, o + 1, n, "MemberAssignment")
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            e2.authorized_operations, t = unpack_iB(d, o)
+            o += 5
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -619,93 +629,95 @@ def _read_v6(d, o):
     else:
         n, o = compact_count(d, o, n, 13, "Groups")
     m.groups = l1 = []
-    for _ in range(n):
-        e2 = _DescribedGroup()
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
-            o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_state = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
-        n = d[o]
-        if 0 < n < 128:
-            e2.protocol_type = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
-        n = d[o]
-        if 0 < n < 128:
-            e2.protocol_data = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.protocol_data, o = compact_string(d, o + 1, n, "ProtocolData")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 7, "Members")
-        e2.members = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _DescribedGroupMember()
-            n = d[o]
+            e2 = _DescribedGroup()
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
             if 0 < n < 128:
-                e4.member_id = d[o + 1:(o := o + n)].decode()
-            else:
-                e4.member_id, o = compact_string(d, o + 1, n, "MemberId")
-            n = d[o]
-            if 0 < n < 128:
-                e4.group_instance_id = d[o + 1:(o := o + n)].decode()
+                e2.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e4.group_instance_id = None
+                e2.error_message = None
                 o += 1
             else:
-                e4.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             n = d[o]
             if 0 < n < 128:
-                e4.client_id = d[o + 1:(o := o + n)].decode()
+                e2.group_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.client_id, o = compact_string(d, o + 1, n, "ClientId")
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
             n = d[o]
             if 0 < n < 128:
-                e4.client_host = d[o + 1:(o := o + n)].decode()
+                e2.group_state = d[o + 1:(o := o + n)].decode()
             else:
-                e4.client_host, o = compact_string(d, o + 1, n, "ClientHost")
+                e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
             n = d[o]
             if 0 < n < 128:
-                e4.member_metadata = d[o + 1:(o := o + n)]
+                e2.protocol_type = d[o + 1:(o := o + n)].decode()
             else:
-                e4.member_metadata, o = compact_bytes(d, o + 1, n, "MemberMetadata")
+                e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
             n = d[o]
             if 0 < n < 128:
-                e4.member_assignment = d[o + 1:(o := o + n)]
+                e2.protocol_data = d[o + 1:(o := o + n)].decode()
             else:
-                e4.member_assignment, o = compact_bytes(d, o + 1, n, "MemberAssignment")
-            t = d[o]
+                e2.protocol_data, o = compact_string(d, o + 1, n, "ProtocolData")
+            n = d[o]
             o += 1
-            if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+            if 0 < n < 128:
+                n -= 1
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        e2.authorized_operations, t = unpack_iB(d, o)
-        o += 5
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                n, o = compact_count(d, o, n, 7, "Members")
+            e2.members = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _DescribedGroupMember()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.member_id = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.member_id, o = compact_string(d, o + 1, n, "MemberId")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.group_instance_id = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.group_instance_id = None
+                        o += 1
+                    else:
+                        e4.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.client_id = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.client_id, o = compact_string(d, o + 1, n, "ClientId")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.client_host = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.client_host, o = compact_string(d, o + 1, n, "ClientHost")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.member_metadata = d[o + 1:(o := o + n)]
+                    else:
+                        e4.member_metadata, o = compact_bytes(d, o + 1, n, "MemberMetadata")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.member_assignment = d[o + 1:(o := o + n)]
+                    else:
+                        e4.member_assignment, o = compact_bytes(d, o + 1, n, "MemberAssignment")
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            e2.authorized_operations, t = unpack_iB(d, o)
+            o += 5
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

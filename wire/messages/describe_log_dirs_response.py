@@ -191,56 +191,59 @@ def _read_v1(d, o):
         raise null_field("Results")
     else:
         m.results = l1 = []
-        for _ in range(n):
-            e2 = _DescribeLogDirsResult()
-            e2.total_bytes = -1
-            e2.usable_bytes = -1
-            e2.is_cordoned = False
-            e2.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e2.log_dir = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("LogDir")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 6, "Topics")
-            if n < 0:
-                raise null_field("Topics")
-            else:
-                e2.topics = l3 = []
-                for _ in range(n):
-                    e4 = _DescribeLogDirsTopic()
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.name = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("Name")
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n > 127:
-                        check_count(d, o, n, 21, "Partitions")
-                    if n < 0:
-                        raise null_field("Partitions")
-                    else:
-                        e4.partitions = l5 = []
-                        p6 = o + 21 * n
-                        for v8, v9, v10, v11 in iterate_iqqo(d[o:p6]):
-                            e7 = _DescribeLogDirsPartition()
-                            e7.partition_index = v8
-                            e7.partition_size = v9
-                            e7.offset_lag = v10
-                            e7.is_future_key = v11
-                            e7.unknown_tagged_fields = ()
-                            l5.append(e7)
-                        else:
-                            o = p6
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _DescribeLogDirsResult()
+                e2.total_bytes = -1
+                e2.usable_bytes = -1
+                e2.is_cordoned = False
+                e2.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e2.log_dir = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("LogDir")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 6, "Topics")
+                if n < 0:
+                    raise null_field("Topics")
+                else:
+                    e2.topics = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _DescribeLogDirsTopic()
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.name = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("Name")
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n > 127:
+                                check_count(d, o, n, 21, "Partitions")
+                            if n < 0:
+                                raise null_field("Partitions")
+                            else:
+                                e4.partitions = l5 = []
+                                if n:
+                                    p6 = o + 21 * n
+                                    for v8, v9, v10, v11 in iterate_iqqo(d[o:p6]):
+                                        e7 = _DescribeLogDirsPartition()
+                                        e7.partition_index = v8
+                                        e7.partition_size = v9
+                                        e7.offset_lag = v10
+                                        e7.is_future_key = v11
+                                        e7.unknown_tagged_fields = ()
+                                        l5.append(e7)
+                                    else:
+                                        o = p6
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -255,75 +258,78 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "Results")
     m.results = l1 = []
-    for _ in range(n):
-        e2 = _DescribeLogDirsResult()
-        e2.total_bytes = -1
-        e2.usable_bytes = -1
-        e2.is_cordoned = False
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.log_dir = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "Topics")
-        e2.topics = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _DescribeLogDirsTopic()
-            n = d[o]
+            e2 = _DescribeLogDirsResult()
+            e2.total_bytes = -1
+            e2.usable_bytes = -1
+            e2.is_cordoned = False
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
             if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+                e2.log_dir = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
+                e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 22, "Partitions")
-            e4.partitions = l5 = []
-            p6 = o + 22 * n
-            for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
-                if t:
-                    o += 22 * len(l5)
-                    for _ in range(n - len(l5)):
-                        e12 = _DescribeLogDirsPartition()
-                        e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
-                        o += 22
-                        if t:
-                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 3, "Topics")
+            e2.topics = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _DescribeLogDirsTopic()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 22, "Partitions")
+                    e4.partitions = l5 = []
+                    if n:
+                        p6 = o + 22 * n
+                        for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
+                            if t:
+                                o += 22 * len(l5)
+                                for _ in range(n - len(l5)):
+                                    e12 = _DescribeLogDirsPartition()
+                                    e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
+                                    o += 22
+                                    if t:
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e12.unknown_tagged_fields = ()
+                                    l5.append(e12)
+                                break
+                            e7 = _DescribeLogDirsPartition()
+                            e7.partition_index = v8
+                            e7.partition_size = v9
+                            e7.offset_lag = v10
+                            e7.is_future_key = v11
+                            e7.unknown_tagged_fields = ()
+                            l5.append(e7)
                         else:
-                            e12.unknown_tagged_fields = ()
-                        l5.append(e12)
-                    break
-                e7 = _DescribeLogDirsPartition()
-                e7.partition_index = v8
-                e7.partition_size = v9
-                e7.offset_lag = v10
-                e7.is_future_key = v11
-                e7.unknown_tagged_fields = ()
-                l5.append(e7)
-            else:
-                o = p6
+                            o = p6
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -342,75 +348,78 @@ def _read_v3(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "Results")
     m.results = l1 = []
-    for _ in range(n):
-        e2 = _DescribeLogDirsResult()
-        e2.total_bytes = -1
-        e2.usable_bytes = -1
-        e2.is_cordoned = False
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.log_dir = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "Topics")
-        e2.topics = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _DescribeLogDirsTopic()
-            n = d[o]
+            e2 = _DescribeLogDirsResult()
+            e2.total_bytes = -1
+            e2.usable_bytes = -1
+            e2.is_cordoned = False
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
             if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+                e2.log_dir = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
+                e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 22, "Partitions")
-            e4.partitions = l5 = []
-            p6 = o + 22 * n
-            for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
-                if t:
-                    o += 22 * len(l5)
-                    for _ in range(n - len(l5)):
-                        e12 = _DescribeLogDirsPartition()
-                        e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
-                        o += 22
-                        if t:
-                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 3, "Topics")
+            e2.topics = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _DescribeLogDirsTopic()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 22, "Partitions")
+                    e4.partitions = l5 = []
+                    if n:
+                        p6 = o + 22 * n
+                        for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
+                            if t:
+                                o += 22 * len(l5)
+                                for _ in range(n - len(l5)):
+                                    e12 = _DescribeLogDirsPartition()
+                                    e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
+                                    o += 22
+                                    if t:
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e12.unknown_tagged_fields = ()
+                                    l5.append(e12)
+                                break
+                            e7 = _DescribeLogDirsPartition()
+                            e7.partition_index = v8
+                            e7.partition_size = v9
+                            e7.offset_lag = v10
+                            e7.is_future_key = v11
+                            e7.unknown_tagged_fields = ()
+                            l5.append(e7)
                         else:
-                            e12.unknown_tagged_fields = ()
-                        l5.append(e12)
-                    break
-                e7 = _DescribeLogDirsPartition()
-                e7.partition_index = v8
-                e7.partition_size = v9
-                e7.offset_lag = v10
-                e7.is_future_key = v11
-                e7.unknown_tagged_fields = ()
-                l5.append(e7)
-            else:
-                o = p6
+                            o = p6
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -429,73 +438,76 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 21, "Results")
     m.results = l1 = []
-    for _ in range(n):
-        e2 = _DescribeLogDirsResult()
-        e2.is_cordoned = False
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.log_dir = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "Topics")
-        e2.topics = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _DescribeLogDirsTopic()
-            n = d[o]
+            e2 = _DescribeLogDirsResult()
+            e2.is_cordoned = False
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
             if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+                e2.log_dir = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
+                e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 22, "Partitions")
-            e4.partitions = l5 = []
-            p6 = o + 22 * n
-            for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
-                if t:
-                    o += 22 * len(l5)
-                    for _ in range(n - len(l5)):
-                        e12 = _DescribeLogDirsPartition()
-                        e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
-                        o += 22
-                        if t:
-                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 3, "Topics")
+            e2.topics = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _DescribeLogDirsTopic()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 22, "Partitions")
+                    e4.partitions = l5 = []
+                    if n:
+                        p6 = o + 22 * n
+                        for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
+                            if t:
+                                o += 22 * len(l5)
+                                for _ in range(n - len(l5)):
+                                    e12 = _DescribeLogDirsPartition()
+                                    e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
+                                    o += 22
+                                    if t:
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e12.unknown_tagged_fields = ()
+                                    l5.append(e12)
+                                break
+                            e7 = _DescribeLogDirsPartition()
+                            e7.partition_index = v8
+                            e7.partition_size = v9
+                            e7.offset_lag = v10
+                            e7.is_future_key = v11
+                            e7.unknown_tagged_fields = ()
+                            l5.append(e7)
                         else:
-                            e12.unknown_tagged_fields = ()
-                        l5.append(e12)
-                    break
-                e7 = _DescribeLogDirsPartition()
-                e7.partition_index = v8
-                e7.partition_size = v9
-                e7.offset_lag = v10
-                e7.is_future_key = v11
-                e7.unknown_tagged_fields = ()
-                l5.append(e7)
-            else:
-                o = p6
-            t = d[o]
-            o += 1
+                            o = p6
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            e2.total_bytes, e2.usable_bytes, t = unpack_qqB(d, o)
+            o += 17
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        e2.total_bytes, e2.usable_bytes, t = unpack_qqB(d, o)
-        o += 17
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -514,72 +526,75 @@ def _read_v5(d, o):
     else:
         n, o = compact_count(d, o, n, 22, "Results")
     m.results = l1 = []
-    for _ in range(n):
-        e2 = _DescribeLogDirsResult()
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.log_dir = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "Topics")
-        e2.topics = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _DescribeLogDirsTopic()
-            n = d[o]
+            e2 = _DescribeLogDirsResult()
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
             if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+                e2.log_dir = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
+                e2.log_dir, o = compact_string(d, o + 1, n, "LogDir")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 22, "Partitions")
-            e4.partitions = l5 = []
-            p6 = o + 22 * n
-            for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
-                if t:
-                    o += 22 * len(l5)
-                    for _ in range(n - len(l5)):
-                        e12 = _DescribeLogDirsPartition()
-                        e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
-                        o += 22
-                        if t:
-                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 3, "Topics")
+            e2.topics = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _DescribeLogDirsTopic()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 22, "Partitions")
+                    e4.partitions = l5 = []
+                    if n:
+                        p6 = o + 22 * n
+                        for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
+                            if t:
+                                o += 22 * len(l5)
+                                for _ in range(n - len(l5)):
+                                    e12 = _DescribeLogDirsPartition()
+                                    e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
+                                    o += 22
+                                    if t:
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e12.unknown_tagged_fields = ()
+                                    l5.append(e12)
+                                break
+                            e7 = _DescribeLogDirsPartition()
+                            e7.partition_index = v8
+                            e7.partition_size = v9
+                            e7.offset_lag = v10
+                            e7.is_future_key = v11
+                            e7.unknown_tagged_fields = ()
+                            l5.append(e7)
                         else:
-                            e12.unknown_tagged_fields = ()
-                        l5.append(e12)
-                    break
-                e7 = _DescribeLogDirsPartition()
-                e7.partition_index = v8
-                e7.partition_size = v9
-                e7.offset_lag = v10
-                e7.is_future_key = v11
-                e7.unknown_tagged_fields = ()
-                l5.append(e7)
-            else:
-                o = p6
-            t = d[o]
-            o += 1
+                            o = p6
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            e2.total_bytes, e2.usable_bytes, e2.is_cordoned, t = unpack_qqoB(d, o)
+            o += 18
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        e2.total_bytes, e2.usable_bytes, e2.is_cordoned, t = unpack_qqoB(d, o)
-        o += 18
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -169,77 +169,80 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicResponse()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 9, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionResponse()
-            e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
-            o += 6
+            e2 = _TopicResponse()
+            n = d[o]
             if 0 < n < 128:
-                e4.error_message = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.error_message = None
-                o += 1
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                e2.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 37, "ActiveProducers")
-            e4.active_producers = l5 = []
-            p6 = o + 37 * n
-            for v8, v9, v10, v11, v12, v13, t in iterate_qiiqiqB(d[o:p6]):
-                if t:
-                    o += 37 * len(l5)
-                    for _ in range(n - len(l5)):
-                        e14 = _ProducerState()
-                        e14.producer_id, e14.producer_epoch, e14.last_sequence, e14.last_timestamp, e14.coordinator_epoch, e14.current_txn_start_offset, t = unpack_qiiqiqB(d, o)
-                        o += 37
-                        if t:
-                            e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 9, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionResponse()
+                    e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
+                    o += 6
+                    if 0 < n < 128:
+                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.error_message = None
+                        o += 1
+                    else:
+                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 37, "ActiveProducers")
+                    e4.active_producers = l5 = []
+                    if n:
+                        p6 = o + 37 * n
+                        for v8, v9, v10, v11, v12, v13, t in iterate_qiiqiqB(d[o:p6]):
+                            if t:
+                                o += 37 * len(l5)
+                                for _ in range(n - len(l5)):
+                                    e14 = _ProducerState()
+                                    e14.producer_id, e14.producer_epoch, e14.last_sequence, e14.last_timestamp, e14.coordinator_epoch, e14.current_txn_start_offset, t = unpack_qiiqiqB(d, o)
+                                    o += 37
+                                    if t:
+                                        e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e14.unknown_tagged_fields = ()
+                                    l5.append(e14)
+                                break
+                            e7 = _ProducerState()
+                            e7.producer_id = v8
+                            e7.producer_epoch = v9
+                            e7.last_sequence = v10
+                            e7.last_timestamp = v11
+                            e7.coordinator_epoch = v12
+                            e7.current_txn_start_offset = v13
+                            e7.unknown_tagged_fields = ()
+                            l5.append(e7)
                         else:
-                            e14.unknown_tagged_fields = ()
-                        l5.append(e14)
-                    break
-                e7 = _ProducerState()
-                e7.producer_id = v8
-                e7.producer_epoch = v9
-                e7.last_sequence = v10
-                e7.last_timestamp = v11
-                e7.coordinator_epoch = v12
-                e7.current_txn_start_offset = v13
-                e7.unknown_tagged_fields = ()
-                l5.append(e7)
-            else:
-                o = p6
+                            o = p6
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

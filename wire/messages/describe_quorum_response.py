@@ -246,105 +246,109 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicData()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 25, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionData()
-            e4.error_message = ""
-            e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch, e4.high_watermark, n = unpack_ihiiqB(d, o)
-            o += 23
+            e2 = _TopicData()
+            n = d[o]
             if 0 < n < 128:
-                n -= 1
+                e2.topic_name = d[o + 1:(o := o + n)].decode()
             else:
-                n, o = compact_count(d, o, n, 13, "CurrentVoters")
-            e4.current_voters = l5 = []
-            p6 = o + 13 * n
-            for v8, v9, t in iterate_iqB(d[o:p6]):
-                if t:
-                    o += 13 * len(l5)
-                    for _ in range(n - len(l5)):
-                        e10 = _ReplicaState()
-                        e10.replica_directory_id = ZERO_UUID
-                        e10.last_fetch_timestamp = -1
-                        e10.last_caught_up_timestamp = -1
-                        e10.replica_id, e10.log_end_offset, t = unpack_iqB(d, o)
-                        o += 13
-                        if t:
-                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e10.unknown_tagged_fields = ()
-                        l5.append(e10)
-                    break
-                e7 = _ReplicaState()
-                e7.replica_directory_id = ZERO_UUID
-                e7.last_fetch_timestamp = -1
-                e7.last_caught_up_timestamp = -1
-                e7.replica_id = v8
-                e7.log_end_offset = v9
-                e7.unknown_tagged_fields = ()
-                l5.append(e7)
-            else:
-                o = p6
+                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 13, "Observers")
-            e4.observers = l11 = []
-            p12 = o + 13 * n
-            for v14, v15, t in iterate_iqB(d[o:p12]):
-                if t:
-                    o += 13 * len(l11)
-                    for _ in range(n - len(l11)):
-                        e16 = _ReplicaState()
-                        e16.replica_directory_id = ZERO_UUID
-                        e16.last_fetch_timestamp = -1
-                        e16.last_caught_up_timestamp = -1
-                        e16.replica_id, e16.log_end_offset, t = unpack_iqB(d, o)
-                        o += 13
-                        if t:
-                            e16.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 25, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionData()
+                    e4.error_message = ""
+                    e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch, e4.high_watermark, n = unpack_ihiiqB(d, o)
+                    o += 23
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 13, "CurrentVoters")
+                    e4.current_voters = l5 = []
+                    if n:
+                        p6 = o + 13 * n
+                        for v8, v9, t in iterate_iqB(d[o:p6]):
+                            if t:
+                                o += 13 * len(l5)
+                                for _ in range(n - len(l5)):
+                                    e10 = _ReplicaState()
+                                    e10.replica_directory_id = ZERO_UUID
+                                    e10.last_fetch_timestamp = -1
+                                    e10.last_caught_up_timestamp = -1
+                                    e10.replica_id, e10.log_end_offset, t = unpack_iqB(d, o)
+                                    o += 13
+                                    if t:
+                                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e10.unknown_tagged_fields = ()
+                                    l5.append(e10)
+                                break
+                            e7 = _ReplicaState()
+                            e7.replica_directory_id = ZERO_UUID
+                            e7.last_fetch_timestamp = -1
+                            e7.last_caught_up_timestamp = -1
+                            e7.replica_id = v8
+                            e7.log_end_offset = v9
+                            e7.unknown_tagged_fields = ()
+                            l5.append(e7)
                         else:
-                            e16.unknown_tagged_fields = ()
-                        l11.append(e16)
-                    break
-                e13 = _ReplicaState()
-                e13.replica_directory_id = ZERO_UUID
-                e13.last_fetch_timestamp = -1
-                e13.last_caught_up_timestamp = -1
-                e13.replica_id = v14
-                e13.log_end_offset = v15
-                e13.unknown_tagged_fields = ()
-                l11.append(e13)
-            else:
-                o = p12
+                            o = p6
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 13, "Observers")
+                    e4.observers = l11 = []
+                    if n:
+                        p12 = o + 13 * n
+                        for v14, v15, t in iterate_iqB(d[o:p12]):
+                            if t:
+                                o += 13 * len(l11)
+                                for _ in range(n - len(l11)):
+                                    e16 = _ReplicaState()
+                                    e16.replica_directory_id = ZERO_UUID
+                                    e16.last_fetch_timestamp = -1
+                                    e16.last_caught_up_timestamp = -1
+                                    e16.replica_id, e16.log_end_offset, t = unpack_iqB(d, o)
+                                    o += 13
+                                    if t:
+                                        e16.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e16.unknown_tagged_fields = ()
+                                    l11.append(e16)
+                                break
+                            e13 = _ReplicaState()
+                            e13.replica_directory_id = ZERO_UUID
+                            e13.last_fetch_timestamp = -1
+                            e13.last_caught_up_timestamp = -1
+                            e13.replica_id = v14
+                            e13.log_end_offset = v15
+                            e13.unknown_tagged_fields = ()
+                            l11.append(e13)
+                        else:
+                            o = p12
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -365,101 +369,105 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicData()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 25, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionData()
-            e4.error_message = ""
-            e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch, e4.high_watermark, n = unpack_ihiiqB(d, o)
-            o += 23
+            e2 = _TopicData()
+            n = d[o]
             if 0 < n < 128:
-                n -= 1
+                e2.topic_name = d[o + 1:(o := o + n)].decode()
             else:
-                n, o = compact_count(d, o, n, 29, "CurrentVoters")
-            e4.current_voters = l5 = []
-            p6 = o + 29 * n
-            for v8, v9, v10, v11, t in iterate_iqqqB(d[o:p6]):
-                if t:
-                    o += 29 * len(l5)
-                    for _ in range(n - len(l5)):
-                        e12 = _ReplicaState()
-                        e12.replica_directory_id = ZERO_UUID
-                        e12.replica_id, e12.log_end_offset, e12.last_fetch_timestamp, e12.last_caught_up_timestamp, t = unpack_iqqqB(d, o)
-                        o += 29
-                        if t:
-                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e12.unknown_tagged_fields = ()
-                        l5.append(e12)
-                    break
-                e7 = _ReplicaState()
-                e7.replica_directory_id = ZERO_UUID
-                e7.replica_id = v8
-                e7.log_end_offset = v9
-                e7.last_fetch_timestamp = v10
-                e7.last_caught_up_timestamp = v11
-                e7.unknown_tagged_fields = ()
-                l5.append(e7)
-            else:
-                o = p6
+                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 29, "Observers")
-            e4.observers = l13 = []
-            p14 = o + 29 * n
-            for v16, v17, v18, v19, t in iterate_iqqqB(d[o:p14]):
-                if t:
-                    o += 29 * len(l13)
-                    for _ in range(n - len(l13)):
-                        e20 = _ReplicaState()
-                        e20.replica_directory_id = ZERO_UUID
-                        e20.replica_id, e20.log_end_offset, e20.last_fetch_timestamp, e20.last_caught_up_timestamp, t = unpack_iqqqB(d, o)
-                        o += 29
-                        if t:
-                            e20.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 25, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionData()
+                    e4.error_message = ""
+                    e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch, e4.high_watermark, n = unpack_ihiiqB(d, o)
+                    o += 23
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 29, "CurrentVoters")
+                    e4.current_voters = l5 = []
+                    if n:
+                        p6 = o + 29 * n
+                        for v8, v9, v10, v11, t in iterate_iqqqB(d[o:p6]):
+                            if t:
+                                o += 29 * len(l5)
+                                for _ in range(n - len(l5)):
+                                    e12 = _ReplicaState()
+                                    e12.replica_directory_id = ZERO_UUID
+                                    e12.replica_id, e12.log_end_offset, e12.last_fetch_timestamp, e12.last_caught_up_timestamp, t = unpack_iqqqB(d, o)
+                                    o += 29
+                                    if t:
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e12.unknown_tagged_fields = ()
+                                    l5.append(e12)
+                                break
+                            e7 = _ReplicaState()
+                            e7.replica_directory_id = ZERO_UUID
+                            e7.replica_id = v8
+                            e7.log_end_offset = v9
+                            e7.last_fetch_timestamp = v10
+                            e7.last_caught_up_timestamp = v11
+                            e7.unknown_tagged_fields = ()
+                            l5.append(e7)
                         else:
-                            e20.unknown_tagged_fields = ()
-                        l13.append(e20)
-                    break
-                e15 = _ReplicaState()
-                e15.replica_directory_id = ZERO_UUID
-                e15.replica_id = v16
-                e15.log_end_offset = v17
-                e15.last_fetch_timestamp = v18
-                e15.last_caught_up_timestamp = v19
-                e15.unknown_tagged_fields = ()
-                l13.append(e15)
-            else:
-                o = p14
+                            o = p6
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 29, "Observers")
+                    e4.observers = l13 = []
+                    if n:
+                        p14 = o + 29 * n
+                        for v16, v17, v18, v19, t in iterate_iqqqB(d[o:p14]):
+                            if t:
+                                o += 29 * len(l13)
+                                for _ in range(n - len(l13)):
+                                    e20 = _ReplicaState()
+                                    e20.replica_directory_id = ZERO_UUID
+                                    e20.replica_id, e20.log_end_offset, e20.last_fetch_timestamp, e20.last_caught_up_timestamp, t = unpack_iqqqB(d, o)
+                                    o += 29
+                                    if t:
+                                        e20.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e20.unknown_tagged_fields = ()
+                                    l13.append(e20)
+                                break
+                            e15 = _ReplicaState()
+                            e15.replica_directory_id = ZERO_UUID
+                            e15.replica_id = v16
+                            e15.log_end_offset = v17
+                            e15.last_fetch_timestamp = v18
+                            e15.last_caught_up_timestamp = v19
+                            e15.unknown_tagged_fields = ()
+                            l13.append(e15)
+                        else:
+                            o = p14
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -487,107 +495,111 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicData()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 26, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
-            o += 6
+            e2 = _TopicData()
+            n = d[o]
             if 0 < n < 128:
-                e4.error_message = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.error_message = None
-                o += 1
+                e2.topic_name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            e4.leader_id, e4.leader_epoch, e4.high_watermark, n = unpack_iiqB(d, o)
-            o += 17
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 45, "CurrentVoters")
-            e4.current_voters = l5 = []
-            p6 = o + 45 * n
-            for v8, v9, v10, v11, v12, t in iterate_iUqqqB(d[o:p6]):
-                if t:
-                    o += 45 * len(l5)
-                    for _ in range(n - len(l5)):
-                        e13 = _ReplicaState()
-                        e13.replica_id, e13.replica_directory_id, e13.log_end_offset, e13.last_fetch_timestamp, e13.last_caught_up_timestamp, t = unpack_iUqqqB(d, o)
-                        o += 45
-                        if t:
-                            e13.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e13.unknown_tagged_fields = ()
-                        l5.append(e13)
-                    break
-                e7 = _ReplicaState()
-                e7.replica_id = v8
-                e7.replica_directory_id = v9
-                e7.log_end_offset = v10
-                e7.last_fetch_timestamp = v11
-                e7.last_caught_up_timestamp = v12
-                e7.unknown_tagged_fields = ()
-                l5.append(e7)
-            else:
-                o = p6
+                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 45, "Observers")
-            e4.observers = l14 = []
-            p15 = o + 45 * n
-            for v17, v18, v19, v20, v21, t in iterate_iUqqqB(d[o:p15]):
-                if t:
-                    o += 45 * len(l14)
-                    for _ in range(n - len(l14)):
-                        e22 = _ReplicaState()
-                        e22.replica_id, e22.replica_directory_id, e22.log_end_offset, e22.last_fetch_timestamp, e22.last_caught_up_timestamp, t = unpack_iUqqqB(d, o)
-                        o += 45
-                        if t:
-                            e22.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 26, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionData()
+                    e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
+                    o += 6
+                    if 0 < n < 128:
+                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.error_message = None
+                        o += 1
+                    else:
+                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    e4.leader_id, e4.leader_epoch, e4.high_watermark, n = unpack_iiqB(d, o)
+                    o += 17
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 45, "CurrentVoters")
+                    e4.current_voters = l5 = []
+                    if n:
+                        p6 = o + 45 * n
+                        for v8, v9, v10, v11, v12, t in iterate_iUqqqB(d[o:p6]):
+                            if t:
+                                o += 45 * len(l5)
+                                for _ in range(n - len(l5)):
+                                    e13 = _ReplicaState()
+                                    e13.replica_id, e13.replica_directory_id, e13.log_end_offset, e13.last_fetch_timestamp, e13.last_caught_up_timestamp, t = unpack_iUqqqB(d, o)
+                                    o += 45
+                                    if t:
+                                        e13.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e13.unknown_tagged_fields = ()
+                                    l5.append(e13)
+                                break
+                            e7 = _ReplicaState()
+                            e7.replica_id = v8
+                            e7.replica_directory_id = v9
+                            e7.log_end_offset = v10
+                            e7.last_fetch_timestamp = v11
+                            e7.last_caught_up_timestamp = v12
+                            e7.unknown_tagged_fields = ()
+                            l5.append(e7)
                         else:
-                            e22.unknown_tagged_fields = ()
-                        l14.append(e22)
-                    break
-                e16 = _ReplicaState()
-                e16.replica_id = v17
-                e16.replica_directory_id = v18
-                e16.log_end_offset = v19
-                e16.last_fetch_timestamp = v20
-                e16.last_caught_up_timestamp = v21
-                e16.unknown_tagged_fields = ()
-                l14.append(e16)
-            else:
-                o = p15
+                            o = p6
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 45, "Observers")
+                    e4.observers = l14 = []
+                    if n:
+                        p15 = o + 45 * n
+                        for v17, v18, v19, v20, v21, t in iterate_iUqqqB(d[o:p15]):
+                            if t:
+                                o += 45 * len(l14)
+                                for _ in range(n - len(l14)):
+                                    e22 = _ReplicaState()
+                                    e22.replica_id, e22.replica_directory_id, e22.log_end_offset, e22.last_fetch_timestamp, e22.last_caught_up_timestamp, t = unpack_iUqqqB(d, o)
+                                    o += 45
+                                    if t:
+                                        e22.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e22.unknown_tagged_fields = ()
+                                    l14.append(e22)
+                                break
+                            e16 = _ReplicaState()
+                            e16.replica_id = v17
+                            e16.replica_directory_id = v18
+                            e16.log_end_offset = v19
+                            e16.last_fetch_timestamp = v20
+                            e16.last_caught_up_timestamp = v21
+                            e16.unknown_tagged_fields = ()
+                            l14.append(e16)
+                        else:
+                            o = p15
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -595,41 +607,43 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 6, "Nodes")
     m.nodes = l23 = []
-    for _ in range(n):
-        e24 = _Node()
-        e24.node_id, n = unpack_iB(d, o)
-        o += 5
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 5, "Listeners")
-        e24.listeners = l25 = []
+    if n:
         for _ in range(n):
-            e26 = _Listener()
-            n = d[o]
+            e24 = _Node()
+            e24.node_id, n = unpack_iB(d, o)
+            o += 5
             if 0 < n < 128:
-                e26.name = d[o + 1:(o := o + n)].decode()
+                n -= 1
             else:
-                e26.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e26.host = d[o + 1:(o := o + n)].decode()
-            else:
-                e26.host, o = compact_string(d, o + 1, n, "Host")
-            e26.port, t = unpack_HB(d, o)
-            o += 3
+                n, o = compact_count(d, o, n, 5, "Listeners")
+            e24.listeners = l25 = []
+            if n:
+                for _ in range(n):
+                    e26 = _Listener()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e26.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e26.name, o = compact_string(d, o + 1, n, "Name")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e26.host = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e26.host, o = compact_string(d, o + 1, n, "Host")
+                    e26.port, t = unpack_HB(d, o)
+                    o += 3
+                    if t:
+                        e26.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e26.unknown_tagged_fields = ()
+                    l25.append(e26)
+            t = d[o]
+            o += 1
             if t:
-                e26.unknown_tagged_fields, o = read_tags(d, o, t)
+                e24.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e26.unknown_tagged_fields = ()
-            l25.append(e26)
-        t = d[o]
-        o += 1
-        if t:
-            e24.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e24.unknown_tagged_fields = ()
-        l23.append(e24)
+                e24.unknown_tagged_fields = ()
+            l23.append(e24)
     t = d[o]
     o += 1
     if t:

@@ -128,55 +128,57 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Groups")
     m.groups = l1 = []
-    for _ in range(n):
-        e2 = _DescribeShareGroupOffsetsRequestGroup()
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        n = d[o]
-        o += 1
-        if n < 128:
-            n -= 1
-        else:
-            n, o = nullable_compact_count(d, o, n, 3, "Topics")
-        if n < 0:
-            e2.topics = None
-        else:
-            e2.topics = l3 = []
-            for _ in range(n):
-                e4 = _DescribeShareGroupOffsetsRequestTopic()
-                n = d[o]
-                if 0 < n < 128:
-                    e4.topic_name = d[o + 1:(o := o + n)].decode()
-                else:
-                    e4.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    e4.partitions = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e4.partitions = []
-                else:
-                    n, o = compact_count(d, o, n, 4, "Partitions")
-                    e4.partitions = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e4.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e4.unknown_tagged_fields = ()
-                l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _DescribeShareGroupOffsetsRequestGroup()
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+            n = d[o]
+            o += 1
+            if n < 128:
+                n -= 1
+            else:
+                n, o = nullable_compact_count(d, o, n, 3, "Topics")
+            if n < 0:
+                e2.topics = None
+            else:
+                e2.topics = l3 = []
+                if n:
+                    for _ in range(n):
+                        e4 = _DescribeShareGroupOffsetsRequestTopic()
+                        n = d[o]
+                        if 0 < n < 128:
+                            e4.topic_name = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e4.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                        n = d[o]
+                        o += 1
+                        if 1 < n < 128:
+                            e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                            o += 4 * n - 4
+                        elif n == 1:
+                            e4.partitions = []
+                        else:
+                            n, o = compact_count(d, o, n, 4, "Partitions")
+                            e4.partitions = [*unpack_all_i[n](d, o)]
+                            o += 4 * n
+                        t = d[o]
+                        o += 1
+                        if t:
+                            e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e4.unknown_tagged_fields = ()
+                        l3.append(e4)
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -178,76 +178,79 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 6, "Groups")
     m.groups = l1 = []
-    for _ in range(n):
-        e2 = _DescribeShareGroupOffsetsResponseGroup()
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 19, "Topics")
-        e2.topics = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _DescribeShareGroupOffsetsResponseTopic()
+            e2 = _DescribeShareGroupOffsetsResponseGroup()
             n = d[o]
             if 0 < n < 128:
-                e4.topic_name = d[o + 1:(o := o + n)].decode()
+                e2.group_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-            e4.topic_id, n = unpack_UB(d, o)
-            o += 17
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+            n = d[o]
+            o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 20, "Partitions")
-            e4.partitions = l5 = []
-            for _ in range(n):
-                e6 = _DescribeShareGroupOffsetsResponsePartition()
-                e6.lag = -1
-                e6.partition_index, e6.start_offset, e6.leader_epoch, e6.error_code, n = unpack_iqihB(d, o)
-                o += 18
-                if 0 < n < 128:
-                    e6.error_message = d[o + 1:(o := o + n)].decode()
-                elif n == 0:
-                    e6.error_message = None
+                n, o = compact_count(d, o, n, 19, "Topics")
+            e2.topics = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _DescribeShareGroupOffsetsResponseTopic()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.topic_name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                    e4.topic_id, n = unpack_UB(d, o)
+                    o += 17
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 20, "Partitions")
+                    e4.partitions = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _DescribeShareGroupOffsetsResponsePartition()
+                            e6.lag = -1
+                            e6.partition_index, e6.start_offset, e6.leader_epoch, e6.error_code, n = unpack_iqihB(d, o)
+                            o += 18
+                            if 0 < n < 128:
+                                e6.error_message = d[o + 1:(o := o + n)].decode()
+                            elif n == 0:
+                                e6.error_message = None
+                                o += 1
+                            else:
+                                e6.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e6.unknown_tagged_fields = ()
+                            l5.append(e6)
+                    t = d[o]
                     o += 1
-                else:
-                    e6.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-                t = d[o]
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e2.error_message = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.error_message = None
                 o += 1
-                if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+            else:
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
-            o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -266,75 +269,78 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 6, "Groups")
     m.groups = l1 = []
-    for _ in range(n):
-        e2 = _DescribeShareGroupOffsetsResponseGroup()
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 19, "Topics")
-        e2.topics = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _DescribeShareGroupOffsetsResponseTopic()
+            e2 = _DescribeShareGroupOffsetsResponseGroup()
             n = d[o]
             if 0 < n < 128:
-                e4.topic_name = d[o + 1:(o := o + n)].decode()
+                e2.group_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-            e4.topic_id, n = unpack_UB(d, o)
-            o += 17
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+            n = d[o]
+            o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 28, "Partitions")
-            e4.partitions = l5 = []
-            for _ in range(n):
-                e6 = _DescribeShareGroupOffsetsResponsePartition()
-                e6.partition_index, e6.start_offset, e6.leader_epoch, e6.lag, e6.error_code, n = unpack_iqiqhB(d, o)
-                o += 26
-                if 0 < n < 128:
-                    e6.error_message = d[o + 1:(o := o + n)].decode()
-                elif n == 0:
-                    e6.error_message = None
+                n, o = compact_count(d, o, n, 19, "Topics")
+            e2.topics = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _DescribeShareGroupOffsetsResponseTopic()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.topic_name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                    e4.topic_id, n = unpack_UB(d, o)
+                    o += 17
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 28, "Partitions")
+                    e4.partitions = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _DescribeShareGroupOffsetsResponsePartition()
+                            e6.partition_index, e6.start_offset, e6.leader_epoch, e6.lag, e6.error_code, n = unpack_iqiqhB(d, o)
+                            o += 26
+                            if 0 < n < 128:
+                                e6.error_message = d[o + 1:(o := o + n)].decode()
+                            elif n == 0:
+                                e6.error_message = None
+                                o += 1
+                            else:
+                                e6.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e6.unknown_tagged_fields = ()
+                            l5.append(e6)
+                    t = d[o]
                     o += 1
-                else:
-                    e6.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-                t = d[o]
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e2.error_message = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.error_message = None
                 o += 1
-                if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
+            else:
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
-            o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -194,101 +194,103 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 26, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _DescribeTopicPartitionsResponseTopic()
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.name = None
-            o += 1
-        else:
-            e2.name, o = nullable_compact_string(d, o + 1, n, "Name")
-        e2.topic_id, e2.is_internal, n = unpack_UoB(d, o)
-        o += 18
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 20, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _DescribeTopicPartitionsResponsePartition()
-            e4.error_code, e4.partition_index, e4.leader_id, e4.leader_epoch, n = unpack_hiiiB(d, o)
-            o += 15
-            if 1 < n < 128:
-                e4.replica_nodes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e4.replica_nodes = []
+            e2 = _DescribeTopicPartitionsResponseTopic()
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.name = None
+                o += 1
             else:
-                n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-                e4.replica_nodes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e4.isr_nodes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e4.isr_nodes = []
+                e2.name, o = nullable_compact_string(d, o + 1, n, "Name")
+            e2.topic_id, e2.is_internal, n = unpack_UoB(d, o)
+            o += 18
+            if 0 < n < 128:
+                n -= 1
             else:
-                n, o = compact_count(d, o, n, 4, "IsrNodes")
-                e4.isr_nodes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e4.eligible_leader_replicas = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e4.eligible_leader_replicas = []
-            else:
-                n, o = nullable_compact_count(d, o, n, 4, "EligibleLeaderReplicas")
-                if n < 0:
-                    e4.eligible_leader_replicas = None
-                else:
-                    e4.eligible_leader_replicas = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e4.last_known_elr = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e4.last_known_elr = []
-            else:
-                n, o = nullable_compact_count(d, o, n, 4, "LastKnownElr")
-                if n < 0:
-                    e4.last_known_elr = None
-                else:
-                    e4.last_known_elr = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e4.offline_replicas = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e4.offline_replicas = []
-            else:
-                n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-                e4.offline_replicas = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
+                n, o = compact_count(d, o, n, 20, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _DescribeTopicPartitionsResponsePartition()
+                    e4.error_code, e4.partition_index, e4.leader_id, e4.leader_epoch, n = unpack_hiiiB(d, o)
+                    o += 15
+                    if 1 < n < 128:
+                        e4.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e4.replica_nodes = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "ReplicaNodes")
+                        e4.replica_nodes = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e4.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e4.isr_nodes = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "IsrNodes")
+                        e4.isr_nodes = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e4.eligible_leader_replicas = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e4.eligible_leader_replicas = []
+                    else:
+                        n, o = nullable_compact_count(d, o, n, 4, "EligibleLeaderReplicas")
+                        if n < 0:
+                            e4.eligible_leader_replicas = None
+                        else:
+                            e4.eligible_leader_replicas = [*unpack_all_i[n](d, o)]
+                            o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e4.last_known_elr = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e4.last_known_elr = []
+                    else:
+                        n, o = nullable_compact_count(d, o, n, 4, "LastKnownElr")
+                        if n < 0:
+                            e4.last_known_elr = None
+                        else:
+                            e4.last_known_elr = [*unpack_all_i[n](d, o)]
+                            o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e4.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e4.offline_replicas = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "OfflineReplicas")
+                        e4.offline_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            e2.topic_authorized_operations, t = unpack_iB(d, o)
+            o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        e2.topic_authorized_operations, t = unpack_iB(d, o)
-        o += 5
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n, = unpack_b(d, o)
     o += 1
     if n < 0:

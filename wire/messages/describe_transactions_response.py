@@ -152,58 +152,60 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 28, "TransactionStates")
     m.transaction_states = l1 = []
-    for _ in range(n):
-        e2 = _TransactionState()
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.transactional_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.transaction_state = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.transaction_state, o = compact_string(d, o + 1, n, "TransactionState")
-        e2.transaction_timeout_ms, e2.transaction_start_time_ms, e2.producer_id, e2.producer_epoch, n = unpack_iqqhB(d, o)
-        o += 23
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "Topics")
-        e2.topics = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _TopicData()
+            e2 = _TransactionState()
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e2.transactional_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
             n = d[o]
             if 0 < n < 128:
-                e4.topic = d[o + 1:(o := o + n)].decode()
+                e2.transaction_state = d[o + 1:(o := o + n)].decode()
             else:
-                e4.topic, o = compact_string(d, o + 1, n, "Topic")
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e4.partitions = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e4.partitions = []
+                e2.transaction_state, o = compact_string(d, o + 1, n, "TransactionState")
+            e2.transaction_timeout_ms, e2.transaction_start_time_ms, e2.producer_id, e2.producer_epoch, n = unpack_iqqhB(d, o)
+            o += 23
+            if 0 < n < 128:
+                n -= 1
             else:
-                n, o = compact_count(d, o, n, 4, "Partitions")
-                e4.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
+                n, o = compact_count(d, o, n, 3, "Topics")
+            e2.topics = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _TopicData()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.topic = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.topic, o = compact_string(d, o + 1, n, "Topic")
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e4.partitions = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "Partitions")
+                        e4.partitions = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

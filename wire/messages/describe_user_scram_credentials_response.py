@@ -154,57 +154,59 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 6, "Results")
     m.results = l1 = []
-    for _ in range(n):
-        e2 = _DescribeUserScramCredentialsResult()
-        n = d[o]
-        if 0 < n < 128:
-            e2.user = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.user, o = compact_string(d, o + 1, n, "User")
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
+    if n:
+        for _ in range(n):
+            e2 = _DescribeUserScramCredentialsResult()
+            n = d[o]
+            if 0 < n < 128:
+                e2.user = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.user, o = compact_string(d, o + 1, n, "User")
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e2.error_message = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.error_message = None
+                o += 1
+            else:
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+            n = d[o]
             o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 6, "CredentialInfos")
-        e2.credential_infos = l3 = []
-        p4 = o + 6 * n
-        for v6, v7, t in iterate_biB(d[o:p4]):
-            if t:
-                o += 6 * len(l3)
-                for _ in range(n - len(l3)):
-                    e8 = _CredentialInfo()
-                    e8.mechanism, e8.iterations, t = unpack_biB(d, o)
-                    o += 6
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 6, "CredentialInfos")
+            e2.credential_infos = l3 = []
+            if n:
+                p4 = o + 6 * n
+                for v6, v7, t in iterate_biB(d[o:p4]):
                     if t:
-                        e8.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e8.unknown_tagged_fields = ()
-                    l3.append(e8)
-                break
-            e5 = _CredentialInfo()
-            e5.mechanism = v6
-            e5.iterations = v7
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 6 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e8 = _CredentialInfo()
+                            e8.mechanism, e8.iterations, t = unpack_biB(d, o)
+                            o += 6
+                            if t:
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e8.unknown_tagged_fields = ()
+                            l3.append(e8)
+                        break
+                    e5 = _CredentialInfo()
+                    e5.mechanism = v6
+                    e5.iterations = v7
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -130,25 +130,26 @@ def _read_v0(d, o):
         m.topic_partitions = None
     else:
         m.topic_partitions = l1 = []
-        for _ in range(n):
-            e2 = _TopicPartitions()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _TopicPartitions()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.timeout_ms, = unpack_i(d, o)
     o += 4
@@ -165,25 +166,26 @@ def _read_v1(d, o):
         m.topic_partitions = None
     else:
         m.topic_partitions = l1 = []
-        for _ in range(n):
-            e2 = _TopicPartitions()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _TopicPartitions()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.timeout_ms, = unpack_i(d, o)
     o += 4
@@ -202,31 +204,32 @@ def _read_v2(d, o):
         m.topic_partitions = None
     else:
         m.topic_partitions = l1 = []
-        for _ in range(n):
-            e2 = _TopicPartitions()
-            n = d[o]
-            if 0 < n < 128:
-                e2.topic = d[o + 1:(o := o + n)].decode()
-            else:
-                e2.topic, o = compact_string(d, o + 1, n, "Topic")
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e2.partitions = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e2.partitions = []
-            else:
-                n, o = compact_count(d, o, n, 4, "Partitions")
-                e2.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
-            if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _TopicPartitions()
+                n = d[o]
+                if 0 < n < 128:
+                    e2.topic = d[o + 1:(o := o + n)].decode()
+                else:
+                    e2.topic, o = compact_string(d, o + 1, n, "Topic")
+                n = d[o]
+                o += 1
+                if 1 < n < 128:
+                    e2.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e2.partitions = []
+                else:
+                    n, o = compact_count(d, o, n, 4, "Partitions")
+                    e2.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                t = d[o]
+                o += 1
+                if t:
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.timeout_ms, t = unpack_iB(d, o)
     o += 5
     if t:

@@ -151,34 +151,36 @@ def _read_v0(d, o):
         raise null_field("ReplicaElectionResults")
     else:
         m.replica_election_results = l1 = []
-        for _ in range(n):
-            e2 = _ReplicaElectionResult()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 8, "PartitionResult")
-            if n < 0:
-                raise null_field("PartitionResult")
-            else:
-                e2.partition_result = l3 = []
-                for _ in range(n):
-                    e4 = _PartitionResult()
-                    e4.partition_id, e4.error_code, n = unpack_ihh(d, o)
-                    o += 8
-                    if n >= 0:
-                        e4.error_message = d[o:(o := o + n)].decode()
-                    else:
-                        e4.error_message = None
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _ReplicaElectionResult()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 8, "PartitionResult")
+                if n < 0:
+                    raise null_field("PartitionResult")
+                else:
+                    e2.partition_result = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _PartitionResult()
+                            e4.partition_id, e4.error_code, n = unpack_ihh(d, o)
+                            o += 8
+                            if n >= 0:
+                                e4.error_message = d[o:(o := o + n)].decode()
+                            else:
+                                e4.error_message = None
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -193,34 +195,36 @@ def _read_v1(d, o):
         raise null_field("ReplicaElectionResults")
     else:
         m.replica_election_results = l1 = []
-        for _ in range(n):
-            e2 = _ReplicaElectionResult()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 8, "PartitionResult")
-            if n < 0:
-                raise null_field("PartitionResult")
-            else:
-                e2.partition_result = l3 = []
-                for _ in range(n):
-                    e4 = _PartitionResult()
-                    e4.partition_id, e4.error_code, n = unpack_ihh(d, o)
-                    o += 8
-                    if n >= 0:
-                        e4.error_message = d[o:(o := o + n)].decode()
-                    else:
-                        e4.error_message = None
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _ReplicaElectionResult()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 8, "PartitionResult")
+                if n < 0:
+                    raise null_field("PartitionResult")
+                else:
+                    e2.partition_result = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _PartitionResult()
+                            e4.partition_id, e4.error_code, n = unpack_ihh(d, o)
+                            o += 8
+                            if n >= 0:
+                                e4.error_message = d[o:(o := o + n)].decode()
+                            else:
+                                e4.error_message = None
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -234,45 +238,47 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "ReplicaElectionResults")
     m.replica_election_results = l1 = []
-    for _ in range(n):
-        e2 = _ReplicaElectionResult()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic, o = compact_string(d, o + 1, n, "Topic")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 8, "PartitionResult")
-        e2.partition_result = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionResult()
-            e4.partition_id, e4.error_code, n = unpack_ihB(d, o)
-            o += 6
+            e2 = _ReplicaElectionResult()
+            n = d[o]
             if 0 < n < 128:
-                e4.error_message = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.error_message = None
-                o += 1
+                e2.topic = d[o + 1:(o := o + n)].decode()
             else:
-                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                e2.topic, o = compact_string(d, o + 1, n, "Topic")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 8, "PartitionResult")
+            e2.partition_result = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionResult()
+                    e4.partition_id, e4.error_code, n = unpack_ihB(d, o)
+                    o += 6
+                    if 0 < n < 128:
+                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.error_message = None
+                        o += 1
+                    else:
+                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -210,38 +210,40 @@ def _read_v0(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _TopicData()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic_name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("TopicName")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 16, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.preferred_candidates = []
-                    e4.partition_index, e4.leader_id, e4.leader_epoch, n = unpack_iiii(d, o)
-                    o += 16
-                    if n > 127:
-                        check_count(d, o, n, 4, "PreferredSuccessors")
-                    if n < 0:
-                        raise null_field("PreferredSuccessors")
-                    else:
-                        e4.preferred_successors = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _TopicData()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic_name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("TopicName")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 16, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _PartitionData()
+                            e4.preferred_candidates = []
+                            e4.partition_index, e4.leader_id, e4.leader_epoch, n = unpack_iiii(d, o)
+                            o += 16
+                            if n > 127:
+                                check_count(d, o, n, 4, "PreferredSuccessors")
+                            if n < 0:
+                                raise null_field("PreferredSuccessors")
+                            else:
+                                e4.preferred_successors = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -263,65 +265,68 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicData()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 14, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionData()
-            e4.preferred_successors = []
-            e4.partition_index, e4.leader_id, e4.leader_epoch, n = unpack_iiiB(d, o)
-            o += 13
+            e2 = _TopicData()
+            n = d[o]
+            if 0 < n < 128:
+                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+            n = d[o]
+            o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 21, "PreferredCandidates")
-            e4.preferred_candidates = l5 = []
-            p6 = o + 21 * n
-            for v8, v9, t in iterate_iUB(d[o:p6]):
-                if t:
-                    o += 21 * len(l5)
-                    for _ in range(n - len(l5)):
-                        e10 = _ReplicaInfo()
-                        e10.candidate_id, e10.candidate_directory_id, t = unpack_iUB(d, o)
-                        o += 21
-                        if t:
-                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 14, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionData()
+                    e4.preferred_successors = []
+                    e4.partition_index, e4.leader_id, e4.leader_epoch, n = unpack_iiiB(d, o)
+                    o += 13
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 21, "PreferredCandidates")
+                    e4.preferred_candidates = l5 = []
+                    if n:
+                        p6 = o + 21 * n
+                        for v8, v9, t in iterate_iUB(d[o:p6]):
+                            if t:
+                                o += 21 * len(l5)
+                                for _ in range(n - len(l5)):
+                                    e10 = _ReplicaInfo()
+                                    e10.candidate_id, e10.candidate_directory_id, t = unpack_iUB(d, o)
+                                    o += 21
+                                    if t:
+                                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e10.unknown_tagged_fields = ()
+                                    l5.append(e10)
+                                break
+                            e7 = _ReplicaInfo()
+                            e7.candidate_id = v8
+                            e7.candidate_directory_id = v9
+                            e7.unknown_tagged_fields = ()
+                            l5.append(e7)
                         else:
-                            e10.unknown_tagged_fields = ()
-                        l5.append(e10)
-                    break
-                e7 = _ReplicaInfo()
-                e7.candidate_id = v8
-                e7.candidate_directory_id = v9
-                e7.unknown_tagged_fields = ()
-                l5.append(e7)
-            else:
-                o = p6
+                            o = p6
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -329,25 +334,26 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "LeaderEndpoints")
     m.leader_endpoints = l11 = []
-    for _ in range(n):
-        e12 = _LeaderEndpoint()
-        n = d[o]
-        if 0 < n < 128:
-            e12.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e12.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        if 0 < n < 128:
-            e12.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e12.host, o = compact_string(d, o + 1, n, "Host")
-        e12.port, t = unpack_HB(d, o)
-        o += 3
-        if t:
-            e12.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e12.unknown_tagged_fields = ()
-        l11.append(e12)
+    if n:
+        for _ in range(n):
+            e12 = _LeaderEndpoint()
+            n = d[o]
+            if 0 < n < 128:
+                e12.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e12.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            if 0 < n < 128:
+                e12.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e12.host, o = compact_string(d, o + 1, n, "Host")
+            e12.port, t = unpack_HB(d, o)
+            o += 3
+            if t:
+                e12.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e12.unknown_tagged_fields = ()
+            l11.append(e12)
     t = d[o]
     o += 1
     if t:

@@ -183,35 +183,37 @@ def _read_v0(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _TopicData()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic_name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("TopicName")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 14, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                p4 = o + 14 * n
-                for v6, v7, v8, v9 in iterate_ihii(d[o:p4]):
-                    e5 = _PartitionData()
-                    e5.partition_index = v6
-                    e5.error_code = v7
-                    e5.leader_id = v8
-                    e5.leader_epoch = v9
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _TopicData()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic_name = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("TopicName")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 14, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        p4 = o + 14 * n
+                        for v6, v7, v8, v9 in iterate_ihii(d[o:p4]):
+                            e5 = _PartitionData()
+                            e5.partition_index = v6
+                            e5.error_code = v7
+                            e5.leader_id = v8
+                            e5.leader_epoch = v9
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -225,50 +227,52 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicData()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 15, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 15 * n
-        for v6, v7, v8, v9, t in iterate_ihiiB(d[o:p4]):
-            if t:
-                o += 15 * len(l3)
-                for _ in range(n - len(l3)):
-                    e10 = _PartitionData()
-                    e10.partition_index, e10.error_code, e10.leader_id, e10.leader_epoch, t = unpack_ihiiB(d, o)
-                    o += 15
+    if n:
+        for _ in range(n):
+            e2 = _TopicData()
+            n = d[o]
+            if 0 < n < 128:
+                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 15, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 15 * n
+                for v6, v7, v8, v9, t in iterate_ihiiB(d[o:p4]):
                     if t:
-                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e10.unknown_tagged_fields = ()
-                    l3.append(e10)
-                break
-            e5 = _PartitionData()
-            e5.partition_index = v6
-            e5.error_code = v7
-            e5.leader_id = v8
-            e5.leader_epoch = v9
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 15 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e10 = _PartitionData()
+                            e10.partition_index, e10.error_code, e10.leader_id, e10.leader_epoch, t = unpack_ihiiB(d, o)
+                            o += 15
+                            if t:
+                                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e10.unknown_tagged_fields = ()
+                            l3.append(e10)
+                        break
+                    e5 = _PartitionData()
+                    e5.partition_index = v6
+                    e5.error_code = v7
+                    e5.leader_id = v8
+                    e5.leader_epoch = v9
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.node_endpoints = []
     t = d[o]
     o += 1
@@ -292,21 +296,22 @@ def _read_v1(d, o):
                 else:
                     n, o = compact_count(d, o, n, 8, "NodeEndpoints")
                 m.node_endpoints = l14 = []
-                for _ in range(n):
-                    e15 = _NodeEndpoint()
-                    e15.node_id, n = unpack_iB(d, o)
-                    o += 4
-                    if 0 < n < 128:
-                        e15.host = d[o + 1:(o := o + n)].decode()
-                    else:
-                        e15.host, o = compact_string(d, o + 1, n, "Host")
-                    e15.port, t = unpack_HB(d, o)
-                    o += 3
-                    if t:
-                        e15.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e15.unknown_tagged_fields = ()
-                    l14.append(e15)
+                if n:
+                    for _ in range(n):
+                        e15 = _NodeEndpoint()
+                        e15.node_id, n = unpack_iB(d, o)
+                        o += 4
+                        if 0 < n < 128:
+                            e15.host = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e15.host, o = compact_string(d, o + 1, n, "Host")
+                        e15.port, t = unpack_HB(d, o)
+                        o += 3
+                        if t:
+                            e15.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e15.unknown_tagged_fields = ()
+                        l14.append(e15)
                 if o != p13:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:

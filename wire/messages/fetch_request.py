@@ -264,40 +264,42 @@ def _read_v4(d, o):
         raise null_field("Topics")
     else:
         m.topics = l2 = []
-        for _ in range(n):
-            e3 = _FetchTopic()
-            e3.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e3.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 16, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e3.partitions = l4 = []
-                p5 = o + 16 * n
-                for v7, v8, v9 in iterate_iqi(d[o:p5]):
-                    e6 = _FetchPartition()
-                    e6.current_leader_epoch = -1
-                    e6.last_fetched_epoch = -1
-                    e6.log_start_offset = -1
-                    e6.replica_directory_id = ZERO_UUID
-                    e6.high_watermark = 9223372036854775807
-                    e6.partition = v7
-                    e6.fetch_offset = v8
-                    e6.partition_max_bytes = v9
-                    e6.unknown_tagged_fields = ()
-                    l4.append(e6)
+        if n:
+            for _ in range(n):
+                e3 = _FetchTopic()
+                e3.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e3.topic = d[o:(o := o + n)].decode()
                 else:
-                    o = p5
-            e3.unknown_tagged_fields = ()
-            l2.append(e3)
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 16, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e3.partitions = l4 = []
+                    if n:
+                        p5 = o + 16 * n
+                        for v7, v8, v9 in iterate_iqi(d[o:p5]):
+                            e6 = _FetchPartition()
+                            e6.current_leader_epoch = -1
+                            e6.last_fetched_epoch = -1
+                            e6.log_start_offset = -1
+                            e6.replica_directory_id = ZERO_UUID
+                            e6.high_watermark = 9223372036854775807
+                            e6.partition = v7
+                            e6.fetch_offset = v8
+                            e6.partition_max_bytes = v9
+                            e6.unknown_tagged_fields = ()
+                            l4.append(e6)
+                        else:
+                            o = p5
+                e3.unknown_tagged_fields = ()
+                l2.append(e3)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -321,40 +323,42 @@ def _read_v5(d, o):
         raise null_field("Topics")
     else:
         m.topics = l2 = []
-        for _ in range(n):
-            e3 = _FetchTopic()
-            e3.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e3.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 24, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e3.partitions = l4 = []
-                p5 = o + 24 * n
-                for v7, v8, v9, v10 in iterate_iqqi(d[o:p5]):
-                    e6 = _FetchPartition()
-                    e6.current_leader_epoch = -1
-                    e6.last_fetched_epoch = -1
-                    e6.replica_directory_id = ZERO_UUID
-                    e6.high_watermark = 9223372036854775807
-                    e6.partition = v7
-                    e6.fetch_offset = v8
-                    e6.log_start_offset = v9
-                    e6.partition_max_bytes = v10
-                    e6.unknown_tagged_fields = ()
-                    l4.append(e6)
+        if n:
+            for _ in range(n):
+                e3 = _FetchTopic()
+                e3.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e3.topic = d[o:(o := o + n)].decode()
                 else:
-                    o = p5
-            e3.unknown_tagged_fields = ()
-            l2.append(e3)
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 24, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e3.partitions = l4 = []
+                    if n:
+                        p5 = o + 24 * n
+                        for v7, v8, v9, v10 in iterate_iqqi(d[o:p5]):
+                            e6 = _FetchPartition()
+                            e6.current_leader_epoch = -1
+                            e6.last_fetched_epoch = -1
+                            e6.replica_directory_id = ZERO_UUID
+                            e6.high_watermark = 9223372036854775807
+                            e6.partition = v7
+                            e6.fetch_offset = v8
+                            e6.log_start_offset = v9
+                            e6.partition_max_bytes = v10
+                            e6.unknown_tagged_fields = ()
+                            l4.append(e6)
+                        else:
+                            o = p5
+                e3.unknown_tagged_fields = ()
+                l2.append(e3)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -375,40 +379,42 @@ def _read_v7(d, o):
         raise null_field("Topics")
     else:
         m.topics = l2 = []
-        for _ in range(n):
-            e3 = _FetchTopic()
-            e3.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e3.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 24, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e3.partitions = l4 = []
-                p5 = o + 24 * n
-                for v7, v8, v9, v10 in iterate_iqqi(d[o:p5]):
-                    e6 = _FetchPartition()
-                    e6.current_leader_epoch = -1
-                    e6.last_fetched_epoch = -1
-                    e6.replica_directory_id = ZERO_UUID
-                    e6.high_watermark = 9223372036854775807
-                    e6.partition = v7
-                    e6.fetch_offset = v8
-                    e6.log_start_offset = v9
-                    e6.partition_max_bytes = v10
-                    e6.unknown_tagged_fields = ()
-                    l4.append(e6)
+        if n:
+            for _ in range(n):
+                e3 = _FetchTopic()
+                e3.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e3.topic = d[o:(o := o + n)].decode()
                 else:
-                    o = p5
-            e3.unknown_tagged_fields = ()
-            l2.append(e3)
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 24, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e3.partitions = l4 = []
+                    if n:
+                        p5 = o + 24 * n
+                        for v7, v8, v9, v10 in iterate_iqqi(d[o:p5]):
+                            e6 = _FetchPartition()
+                            e6.current_leader_epoch = -1
+                            e6.last_fetched_epoch = -1
+                            e6.replica_directory_id = ZERO_UUID
+                            e6.high_watermark = 9223372036854775807
+                            e6.partition = v7
+                            e6.fetch_offset = v8
+                            e6.log_start_offset = v9
+                            e6.partition_max_bytes = v10
+                            e6.unknown_tagged_fields = ()
+                            l4.append(e6)
+                        else:
+                            o = p5
+                e3.unknown_tagged_fields = ()
+                l2.append(e3)
     n, = unpack_i(d, o)
     o += 4
     if n > 127:
@@ -417,26 +423,27 @@ def _read_v7(d, o):
         raise null_field("ForgottenTopicsData")
     else:
         m.forgotten_topics_data = l11 = []
-        for _ in range(n):
-            e12 = _ForgottenTopic()
-            e12.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e12.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e12.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            e12.unknown_tagged_fields = ()
-            l11.append(e12)
+        if n:
+            for _ in range(n):
+                e12 = _ForgottenTopic()
+                e12.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e12.topic = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e12.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                e12.unknown_tagged_fields = ()
+                l11.append(e12)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -457,40 +464,42 @@ def _read_v9(d, o):
         raise null_field("Topics")
     else:
         m.topics = l2 = []
-        for _ in range(n):
-            e3 = _FetchTopic()
-            e3.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e3.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 28, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e3.partitions = l4 = []
-                p5 = o + 28 * n
-                for v7, v8, v9, v10, v11 in iterate_iiqqi(d[o:p5]):
-                    e6 = _FetchPartition()
-                    e6.last_fetched_epoch = -1
-                    e6.replica_directory_id = ZERO_UUID
-                    e6.high_watermark = 9223372036854775807
-                    e6.partition = v7
-                    e6.current_leader_epoch = v8
-                    e6.fetch_offset = v9
-                    e6.log_start_offset = v10
-                    e6.partition_max_bytes = v11
-                    e6.unknown_tagged_fields = ()
-                    l4.append(e6)
+        if n:
+            for _ in range(n):
+                e3 = _FetchTopic()
+                e3.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e3.topic = d[o:(o := o + n)].decode()
                 else:
-                    o = p5
-            e3.unknown_tagged_fields = ()
-            l2.append(e3)
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 28, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e3.partitions = l4 = []
+                    if n:
+                        p5 = o + 28 * n
+                        for v7, v8, v9, v10, v11 in iterate_iiqqi(d[o:p5]):
+                            e6 = _FetchPartition()
+                            e6.last_fetched_epoch = -1
+                            e6.replica_directory_id = ZERO_UUID
+                            e6.high_watermark = 9223372036854775807
+                            e6.partition = v7
+                            e6.current_leader_epoch = v8
+                            e6.fetch_offset = v9
+                            e6.log_start_offset = v10
+                            e6.partition_max_bytes = v11
+                            e6.unknown_tagged_fields = ()
+                            l4.append(e6)
+                        else:
+                            o = p5
+                e3.unknown_tagged_fields = ()
+                l2.append(e3)
     n, = unpack_i(d, o)
     o += 4
     if n > 127:
@@ -499,26 +508,27 @@ def _read_v9(d, o):
         raise null_field("ForgottenTopicsData")
     else:
         m.forgotten_topics_data = l12 = []
-        for _ in range(n):
-            e13 = _ForgottenTopic()
-            e13.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e13.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e13.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            e13.unknown_tagged_fields = ()
-            l12.append(e13)
+        if n:
+            for _ in range(n):
+                e13 = _ForgottenTopic()
+                e13.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e13.topic = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e13.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                e13.unknown_tagged_fields = ()
+                l12.append(e13)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -538,40 +548,42 @@ def _read_v11(d, o):
         raise null_field("Topics")
     else:
         m.topics = l2 = []
-        for _ in range(n):
-            e3 = _FetchTopic()
-            e3.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e3.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 28, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e3.partitions = l4 = []
-                p5 = o + 28 * n
-                for v7, v8, v9, v10, v11 in iterate_iiqqi(d[o:p5]):
-                    e6 = _FetchPartition()
-                    e6.last_fetched_epoch = -1
-                    e6.replica_directory_id = ZERO_UUID
-                    e6.high_watermark = 9223372036854775807
-                    e6.partition = v7
-                    e6.current_leader_epoch = v8
-                    e6.fetch_offset = v9
-                    e6.log_start_offset = v10
-                    e6.partition_max_bytes = v11
-                    e6.unknown_tagged_fields = ()
-                    l4.append(e6)
+        if n:
+            for _ in range(n):
+                e3 = _FetchTopic()
+                e3.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e3.topic = d[o:(o := o + n)].decode()
                 else:
-                    o = p5
-            e3.unknown_tagged_fields = ()
-            l2.append(e3)
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 28, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e3.partitions = l4 = []
+                    if n:
+                        p5 = o + 28 * n
+                        for v7, v8, v9, v10, v11 in iterate_iiqqi(d[o:p5]):
+                            e6 = _FetchPartition()
+                            e6.last_fetched_epoch = -1
+                            e6.replica_directory_id = ZERO_UUID
+                            e6.high_watermark = 9223372036854775807
+                            e6.partition = v7
+                            e6.current_leader_epoch = v8
+                            e6.fetch_offset = v9
+                            e6.log_start_offset = v10
+                            e6.partition_max_bytes = v11
+                            e6.unknown_tagged_fields = ()
+                            l4.append(e6)
+                        else:
+                            o = p5
+                e3.unknown_tagged_fields = ()
+                l2.append(e3)
     n, = unpack_i(d, o)
     o += 4
     if n > 127:
@@ -580,26 +592,27 @@ def _read_v11(d, o):
         raise null_field("ForgottenTopicsData")
     else:
         m.forgotten_topics_data = l12 = []
-        for _ in range(n):
-            e13 = _ForgottenTopic()
-            e13.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e13.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e13.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            e13.unknown_tagged_fields = ()
-            l12.append(e13)
+        if n:
+            for _ in range(n):
+                e13 = _ForgottenTopic()
+                e13.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e13.topic = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e13.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                e13.unknown_tagged_fields = ()
+                l12.append(e13)
     n, = unpack_h(d, o)
     o += 2
     if n >= 0:
@@ -623,74 +636,76 @@ def _read_v12(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l2 = []
-    for _ in range(n):
-        e3 = _FetchTopic()
-        e3.topic_id = ZERO_UUID
-        n = d[o]
-        if 0 < n < 128:
-            e3.topic = d[o + 1:(o := o + n)].decode()
-        else:
-            e3.topic, o = compact_string(d, o + 1, n, "Topic")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 33, "Partitions")
-        e3.partitions = l4 = []
-        p5 = o + 33 * n
-        for v7, v8, v9, v10, v11, v12, t in iterate_iiqiqiB(d[o:p5]):
-            if t:
-                o += 33 * len(l4)
-                for _ in range(n - len(l4)):
-                    e13 = _FetchPartition()
-                    e13.replica_directory_id = ZERO_UUID
-                    e13.high_watermark = 9223372036854775807
-                    e13.partition, e13.current_leader_epoch, e13.fetch_offset, e13.last_fetched_epoch, e13.log_start_offset, e13.partition_max_bytes, t = unpack_iiqiqiB(d, o)
-                    o += 33
-                    e13.unknown_tagged_fields = ()
+    if n:
+        for _ in range(n):
+            e3 = _FetchTopic()
+            e3.topic_id = ZERO_UUID
+            n = d[o]
+            if 0 < n < 128:
+                e3.topic = d[o + 1:(o := o + n)].decode()
+            else:
+                e3.topic, o = compact_string(d, o + 1, n, "Topic")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 33, "Partitions")
+            e3.partitions = l4 = []
+            if n:
+                p5 = o + 33 * n
+                for v7, v8, v9, v10, v11, v12, t in iterate_iiqiqiB(d[o:p5]):
                     if t:
-                        u14 = None
-                        if t > 127:
-                            t, o = tag_count(d, o, t)
-                        for _ in range(t):
-                            t15 = d[o]
-                            n = d[o + 1]
-                            o += 2
-                            if t15 > 127 or n > 127:
-                                t15, n, o = tag_header(d, o - 2)
-                            p16 = o + n
-                            if t15 == 0:
-                                raise misplaced_tag("ReplicaDirectoryId", o)
-                            elif t15 == 1:
-                                raise misplaced_tag("HighWatermark", o)
-                            else:
-                                if u14 is None:
-                                    e13.unknown_tagged_fields = u14 = []
-                                u14.append((t15, d[o:p16]))
-                                o = p16
-                    l4.append(e13)
-                break
-            e6 = _FetchPartition()
-            e6.replica_directory_id = ZERO_UUID
-            e6.high_watermark = 9223372036854775807
-            e6.partition = v7
-            e6.current_leader_epoch = v8
-            e6.fetch_offset = v9
-            e6.last_fetched_epoch = v10
-            e6.log_start_offset = v11
-            e6.partition_max_bytes = v12
-            e6.unknown_tagged_fields = ()
-            l4.append(e6)
-        else:
-            o = p5
-        t = d[o]
-        o += 1
-        if t:
-            e3.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e3.unknown_tagged_fields = ()
-        l2.append(e3)
+                        o += 33 * len(l4)
+                        for _ in range(n - len(l4)):
+                            e13 = _FetchPartition()
+                            e13.replica_directory_id = ZERO_UUID
+                            e13.high_watermark = 9223372036854775807
+                            e13.partition, e13.current_leader_epoch, e13.fetch_offset, e13.last_fetched_epoch, e13.log_start_offset, e13.partition_max_bytes, t = unpack_iiqiqiB(d, o)
+                            o += 33
+                            e13.unknown_tagged_fields = ()
+                            if t:
+                                u14 = None
+                                if t > 127:
+                                    t, o = tag_count(d, o, t)
+                                for _ in range(t):
+                                    t15 = d[o]
+                                    n = d[o + 1]
+                                    o += 2
+                                    if t15 > 127 or n > 127:
+                                        t15, n, o = tag_header(d, o - 2)
+                                    p16 = o + n
+                                    if t15 == 0:
+                                        raise misplaced_tag("ReplicaDirectoryId", o)
+                                    elif t15 == 1:
+                                        raise misplaced_tag("HighWatermark", o)
+                                    else:
+                                        if u14 is None:
+                                            e13.unknown_tagged_fields = u14 = []
+                                        u14.append((t15, d[o:p16]))
+                                        o = p16
+                            l4.append(e13)
+                        break
+                    e6 = _FetchPartition()
+                    e6.replica_directory_id = ZERO_UUID
+                    e6.high_watermark = 9223372036854775807
+                    e6.partition = v7
+                    e6.current_leader_epoch = v8
+                    e6.fetch_offset = v9
+                    e6.last_fetched_epoch = v10
+                    e6.log_start_offset = v11
+                    e6.partition_max_bytes = v12
+                    e6.unknown_tagged_fields = ()
+                    l4.append(e6)
+                else:
+                    o = p5
+            t = d[o]
+            o += 1
+            if t:
+                e3.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -698,32 +713,33 @@ def _read_v12(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "ForgottenTopicsData")
     m.forgotten_topics_data = l17 = []
-    for _ in range(n):
-        e18 = _ForgottenTopic()
-        e18.topic_id = ZERO_UUID
-        n = d[o]
-        if 0 < n < 128:
-            e18.topic = d[o + 1:(o := o + n)].decode()
-        else:
-            e18.topic, o = compact_string(d, o + 1, n, "Topic")
-        n = d[o]
-        o += 1
-        if 1 < n < 128:
-            e18.partitions = [*unpack_all_i[n - 1](d, o)]
-            o += 4 * n - 4
-        elif n == 1:
-            e18.partitions = []
-        else:
-            n, o = compact_count(d, o, n, 4, "Partitions")
-            e18.partitions = [*unpack_all_i[n](d, o)]
-            o += 4 * n
-        t = d[o]
-        o += 1
-        if t:
-            e18.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e18.unknown_tagged_fields = ()
-        l17.append(e18)
+    if n:
+        for _ in range(n):
+            e18 = _ForgottenTopic()
+            e18.topic_id = ZERO_UUID
+            n = d[o]
+            if 0 < n < 128:
+                e18.topic = d[o + 1:(o := o + n)].decode()
+            else:
+                e18.topic, o = compact_string(d, o + 1, n, "Topic")
+            n = d[o]
+            o += 1
+            if 1 < n < 128:
+                e18.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e18.partitions = []
+            else:
+                n, o = compact_count(d, o, n, 4, "Partitions")
+                e18.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
+            t = d[o]
+            o += 1
+            if t:
+                e18.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e18.unknown_tagged_fields = ()
+            l17.append(e18)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
@@ -778,69 +794,71 @@ def _read_v13(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l2 = []
-    for _ in range(n):
-        e3 = _FetchTopic()
-        e3.topic = ""
-        e3.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 33, "Partitions")
-        e3.partitions = l4 = []
-        p5 = o + 33 * n
-        for v7, v8, v9, v10, v11, v12, t in iterate_iiqiqiB(d[o:p5]):
-            if t:
-                o += 33 * len(l4)
-                for _ in range(n - len(l4)):
-                    e13 = _FetchPartition()
-                    e13.replica_directory_id = ZERO_UUID
-                    e13.high_watermark = 9223372036854775807
-                    e13.partition, e13.current_leader_epoch, e13.fetch_offset, e13.last_fetched_epoch, e13.log_start_offset, e13.partition_max_bytes, t = unpack_iiqiqiB(d, o)
-                    o += 33
-                    e13.unknown_tagged_fields = ()
+    if n:
+        for _ in range(n):
+            e3 = _FetchTopic()
+            e3.topic = ""
+            e3.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 33, "Partitions")
+            e3.partitions = l4 = []
+            if n:
+                p5 = o + 33 * n
+                for v7, v8, v9, v10, v11, v12, t in iterate_iiqiqiB(d[o:p5]):
                     if t:
-                        u14 = None
-                        if t > 127:
-                            t, o = tag_count(d, o, t)
-                        for _ in range(t):
-                            t15 = d[o]
-                            n = d[o + 1]
-                            o += 2
-                            if t15 > 127 or n > 127:
-                                t15, n, o = tag_header(d, o - 2)
-                            p16 = o + n
-                            if t15 == 0:
-                                raise misplaced_tag("ReplicaDirectoryId", o)
-                            elif t15 == 1:
-                                raise misplaced_tag("HighWatermark", o)
-                            else:
-                                if u14 is None:
-                                    e13.unknown_tagged_fields = u14 = []
-                                u14.append((t15, d[o:p16]))
-                                o = p16
-                    l4.append(e13)
-                break
-            e6 = _FetchPartition()
-            e6.replica_directory_id = ZERO_UUID
-            e6.high_watermark = 9223372036854775807
-            e6.partition = v7
-            e6.current_leader_epoch = v8
-            e6.fetch_offset = v9
-            e6.last_fetched_epoch = v10
-            e6.log_start_offset = v11
-            e6.partition_max_bytes = v12
-            e6.unknown_tagged_fields = ()
-            l4.append(e6)
-        else:
-            o = p5
-        t = d[o]
-        o += 1
-        if t:
-            e3.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e3.unknown_tagged_fields = ()
-        l2.append(e3)
+                        o += 33 * len(l4)
+                        for _ in range(n - len(l4)):
+                            e13 = _FetchPartition()
+                            e13.replica_directory_id = ZERO_UUID
+                            e13.high_watermark = 9223372036854775807
+                            e13.partition, e13.current_leader_epoch, e13.fetch_offset, e13.last_fetched_epoch, e13.log_start_offset, e13.partition_max_bytes, t = unpack_iiqiqiB(d, o)
+                            o += 33
+                            e13.unknown_tagged_fields = ()
+                            if t:
+                                u14 = None
+                                if t > 127:
+                                    t, o = tag_count(d, o, t)
+                                for _ in range(t):
+                                    t15 = d[o]
+                                    n = d[o + 1]
+                                    o += 2
+                                    if t15 > 127 or n > 127:
+                                        t15, n, o = tag_header(d, o - 2)
+                                    p16 = o + n
+                                    if t15 == 0:
+                                        raise misplaced_tag("ReplicaDirectoryId", o)
+                                    elif t15 == 1:
+                                        raise misplaced_tag("HighWatermark", o)
+                                    else:
+                                        if u14 is None:
+                                            e13.unknown_tagged_fields = u14 = []
+                                        u14.append((t15, d[o:p16]))
+                                        o = p16
+                            l4.append(e13)
+                        break
+                    e6 = _FetchPartition()
+                    e6.replica_directory_id = ZERO_UUID
+                    e6.high_watermark = 9223372036854775807
+                    e6.partition = v7
+                    e6.current_leader_epoch = v8
+                    e6.fetch_offset = v9
+                    e6.last_fetched_epoch = v10
+                    e6.log_start_offset = v11
+                    e6.partition_max_bytes = v12
+                    e6.unknown_tagged_fields = ()
+                    l4.append(e6)
+                else:
+                    o = p5
+            t = d[o]
+            o += 1
+            if t:
+                e3.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e3.unknown_tagged_fields = ()
+            l2.append(e3)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -848,29 +866,30 @@ def _read_v13(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l17 = []
-    c18 = n
-    while len(l17) < c18:
-        e19 = _ForgottenTopic()
-        e19.topic = ""
-        e19.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 1 < n < 128:
-            e19.partitions = [*unpack_all_i[n - 1](d, o)]
-            o += 4 * n - 4
-        elif n == 1:
-            e19.partitions = []
-        else:
-            n, o = compact_count(d, o, n, 4, "Partitions")
-            e19.partitions = [*unpack_all_i[n](d, o)]
-            o += 4 * n
-        t = d[o]
-        o += 1
-        if t:
-            e19.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e19.unknown_tagged_fields = ()
-        l17.append(e19)
-        o = _shapes_0[len(e19.partitions),](d, o, c18 - len(l17), l17)
+    if n:
+        c18 = n
+        while len(l17) < c18:
+            e19 = _ForgottenTopic()
+            e19.topic = ""
+            e19.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 1 < n < 128:
+                e19.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e19.partitions = []
+            else:
+                n, o = compact_count(d, o, n, 4, "Partitions")
+                e19.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
+            t = d[o]
+            o += 1
+            if t:
+                e19.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e19.unknown_tagged_fields = ()
+            l17.append(e19)
+            o = _shapes_0[len(e19.partitions),](d, o, c18 - len(l17), l17)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
@@ -922,69 +941,71 @@ def _read_v15(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _FetchTopic()
-        e2.topic = ""
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 33, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 33 * n
-        for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:p4]):
-            if t:
-                o += 33 * len(l3)
-                for _ in range(n - len(l3)):
-                    e12 = _FetchPartition()
-                    e12.replica_directory_id = ZERO_UUID
-                    e12.high_watermark = 9223372036854775807
-                    e12.partition, e12.current_leader_epoch, e12.fetch_offset, e12.last_fetched_epoch, e12.log_start_offset, e12.partition_max_bytes, t = unpack_iiqiqiB(d, o)
-                    o += 33
-                    e12.unknown_tagged_fields = ()
+    if n:
+        for _ in range(n):
+            e2 = _FetchTopic()
+            e2.topic = ""
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 33, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 33 * n
+                for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:p4]):
                     if t:
-                        u13 = None
-                        if t > 127:
-                            t, o = tag_count(d, o, t)
-                        for _ in range(t):
-                            t14 = d[o]
-                            n = d[o + 1]
-                            o += 2
-                            if t14 > 127 or n > 127:
-                                t14, n, o = tag_header(d, o - 2)
-                            p15 = o + n
-                            if t14 == 0:
-                                raise misplaced_tag("ReplicaDirectoryId", o)
-                            elif t14 == 1:
-                                raise misplaced_tag("HighWatermark", o)
-                            else:
-                                if u13 is None:
-                                    e12.unknown_tagged_fields = u13 = []
-                                u13.append((t14, d[o:p15]))
-                                o = p15
-                    l3.append(e12)
-                break
-            e5 = _FetchPartition()
-            e5.replica_directory_id = ZERO_UUID
-            e5.high_watermark = 9223372036854775807
-            e5.partition = v6
-            e5.current_leader_epoch = v7
-            e5.fetch_offset = v8
-            e5.last_fetched_epoch = v9
-            e5.log_start_offset = v10
-            e5.partition_max_bytes = v11
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 33 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e12 = _FetchPartition()
+                            e12.replica_directory_id = ZERO_UUID
+                            e12.high_watermark = 9223372036854775807
+                            e12.partition, e12.current_leader_epoch, e12.fetch_offset, e12.last_fetched_epoch, e12.log_start_offset, e12.partition_max_bytes, t = unpack_iiqiqiB(d, o)
+                            o += 33
+                            e12.unknown_tagged_fields = ()
+                            if t:
+                                u13 = None
+                                if t > 127:
+                                    t, o = tag_count(d, o, t)
+                                for _ in range(t):
+                                    t14 = d[o]
+                                    n = d[o + 1]
+                                    o += 2
+                                    if t14 > 127 or n > 127:
+                                        t14, n, o = tag_header(d, o - 2)
+                                    p15 = o + n
+                                    if t14 == 0:
+                                        raise misplaced_tag("ReplicaDirectoryId", o)
+                                    elif t14 == 1:
+                                        raise misplaced_tag("HighWatermark", o)
+                                    else:
+                                        if u13 is None:
+                                            e12.unknown_tagged_fields = u13 = []
+                                        u13.append((t14, d[o:p15]))
+                                        o = p15
+                            l3.append(e12)
+                        break
+                    e5 = _FetchPartition()
+                    e5.replica_directory_id = ZERO_UUID
+                    e5.high_watermark = 9223372036854775807
+                    e5.partition = v6
+                    e5.current_leader_epoch = v7
+                    e5.fetch_offset = v8
+                    e5.last_fetched_epoch = v9
+                    e5.log_start_offset = v10
+                    e5.partition_max_bytes = v11
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -992,29 +1013,30 @@ def _read_v15(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l16 = []
-    c17 = n
-    while len(l16) < c17:
-        e18 = _ForgottenTopic()
-        e18.topic = ""
-        e18.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 1 < n < 128:
-            e18.partitions = [*unpack_all_i[n - 1](d, o)]
-            o += 4 * n - 4
-        elif n == 1:
-            e18.partitions = []
-        else:
-            n, o = compact_count(d, o, n, 4, "Partitions")
-            e18.partitions = [*unpack_all_i[n](d, o)]
-            o += 4 * n
-        t = d[o]
-        o += 1
-        if t:
-            e18.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e18.unknown_tagged_fields = ()
-        l16.append(e18)
-        o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
+    if n:
+        c17 = n
+        while len(l16) < c17:
+            e18 = _ForgottenTopic()
+            e18.topic = ""
+            e18.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 1 < n < 128:
+                e18.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e18.partitions = []
+            else:
+                n, o = compact_count(d, o, n, 4, "Partitions")
+                e18.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
+            t = d[o]
+            o += 1
+            if t:
+                e18.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e18.unknown_tagged_fields = ()
+            l16.append(e18)
+            o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
@@ -1078,72 +1100,74 @@ def _read_v17(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _FetchTopic()
-        e2.topic = ""
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 33, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 33 * n
-        for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:p4]):
-            if t:
-                o += 33 * len(l3)
-                for _ in range(n - len(l3)):
-                    e12 = _FetchPartition()
-                    e12.high_watermark = 9223372036854775807
-                    e12.replica_directory_id = ZERO_UUID
-                    e12.partition, e12.current_leader_epoch, e12.fetch_offset, e12.last_fetched_epoch, e12.log_start_offset, e12.partition_max_bytes, t = unpack_iiqiqiB(d, o)
-                    o += 33
-                    e12.unknown_tagged_fields = ()
+    if n:
+        for _ in range(n):
+            e2 = _FetchTopic()
+            e2.topic = ""
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 33, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 33 * n
+                for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:p4]):
                     if t:
-                        u13 = None
-                        if t > 127:
-                            t, o = tag_count(d, o, t)
-                        for _ in range(t):
-                            t14 = d[o]
-                            n = d[o + 1]
-                            o += 2
-                            if t14 > 127 or n > 127:
-                                t14, n, o = tag_header(d, o - 2)
-                            p15 = o + n
-                            if t14 == 0:
-                                e12.replica_directory_id, = unpack_U(d, o)
-                                o += 16
-                                if o != p15:
-                                    raise wrong_tag_size("ReplicaDirectoryId", o)
-                            elif t14 == 1:
-                                raise misplaced_tag("HighWatermark", o)
-                            else:
-                                if u13 is None:
-                                    e12.unknown_tagged_fields = u13 = []
-                                u13.append((t14, d[o:p15]))
-                                o = p15
-                    l3.append(e12)
-                break
-            e5 = _FetchPartition()
-            e5.high_watermark = 9223372036854775807
-            e5.replica_directory_id = ZERO_UUID
-            e5.partition = v6
-            e5.current_leader_epoch = v7
-            e5.fetch_offset = v8
-            e5.last_fetched_epoch = v9
-            e5.log_start_offset = v10
-            e5.partition_max_bytes = v11
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 33 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e12 = _FetchPartition()
+                            e12.high_watermark = 9223372036854775807
+                            e12.replica_directory_id = ZERO_UUID
+                            e12.partition, e12.current_leader_epoch, e12.fetch_offset, e12.last_fetched_epoch, e12.log_start_offset, e12.partition_max_bytes, t = unpack_iiqiqiB(d, o)
+                            o += 33
+                            e12.unknown_tagged_fields = ()
+                            if t:
+                                u13 = None
+                                if t > 127:
+                                    t, o = tag_count(d, o, t)
+                                for _ in range(t):
+                                    t14 = d[o]
+                                    n = d[o + 1]
+                                    o += 2
+                                    if t14 > 127 or n > 127:
+                                        t14, n, o = tag_header(d, o - 2)
+                                    p15 = o + n
+                                    if t14 == 0:
+                                        e12.replica_directory_id, = unpack_U(d, o)
+                                        o += 16
+                                        if o != p15:
+                                            raise wrong_tag_size("ReplicaDirectoryId", o)
+                                    elif t14 == 1:
+                                        raise misplaced_tag("HighWatermark", o)
+                                    else:
+                                        if u13 is None:
+                                            e12.unknown_tagged_fields = u13 = []
+                                        u13.append((t14, d[o:p15]))
+                                        o = p15
+                            l3.append(e12)
+                        break
+                    e5 = _FetchPartition()
+                    e5.high_watermark = 9223372036854775807
+                    e5.replica_directory_id = ZERO_UUID
+                    e5.partition = v6
+                    e5.current_leader_epoch = v7
+                    e5.fetch_offset = v8
+                    e5.last_fetched_epoch = v9
+                    e5.log_start_offset = v10
+                    e5.partition_max_bytes = v11
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -1151,29 +1175,30 @@ def _read_v17(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l16 = []
-    c17 = n
-    while len(l16) < c17:
-        e18 = _ForgottenTopic()
-        e18.topic = ""
-        e18.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 1 < n < 128:
-            e18.partitions = [*unpack_all_i[n - 1](d, o)]
-            o += 4 * n - 4
-        elif n == 1:
-            e18.partitions = []
-        else:
-            n, o = compact_count(d, o, n, 4, "Partitions")
-            e18.partitions = [*unpack_all_i[n](d, o)]
-            o += 4 * n
-        t = d[o]
-        o += 1
-        if t:
-            e18.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e18.unknown_tagged_fields = ()
-        l16.append(e18)
-        o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
+    if n:
+        c17 = n
+        while len(l16) < c17:
+            e18 = _ForgottenTopic()
+            e18.topic = ""
+            e18.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 1 < n < 128:
+                e18.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e18.partitions = []
+            else:
+                n, o = compact_count(d, o, n, 4, "Partitions")
+                e18.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
+            t = d[o]
+            o += 1
+            if t:
+                e18.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e18.unknown_tagged_fields = ()
+            l16.append(e18)
+            o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
@@ -1237,75 +1262,77 @@ def _read_v18(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _FetchTopic()
-        e2.topic = ""
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 33, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 33 * n
-        for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:p4]):
-            if t:
-                o += 33 * len(l3)
-                for _ in range(n - len(l3)):
-                    e12 = _FetchPartition()
-                    e12.replica_directory_id = ZERO_UUID
-                    e12.high_watermark = 9223372036854775807
-                    e12.partition, e12.current_leader_epoch, e12.fetch_offset, e12.last_fetched_epoch, e12.log_start_offset, e12.partition_max_bytes, t = unpack_iiqiqiB(d, o)
-                    o += 33
-                    e12.unknown_tagged_fields = ()
+    if n:
+        for _ in range(n):
+            e2 = _FetchTopic()
+            e2.topic = ""
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 33, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 33 * n
+                for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:p4]):
                     if t:
-                        u13 = None
-                        if t > 127:
-                            t, o = tag_count(d, o, t)
-                        for _ in range(t):
-                            t14 = d[o]
-                            n = d[o + 1]
-                            o += 2
-                            if t14 > 127 or n > 127:
-                                t14, n, o = tag_header(d, o - 2)
-                            p15 = o + n
-                            if t14 == 0:
-                                e12.replica_directory_id, = unpack_U(d, o)
-                                o += 16
-                                if o != p15:
-                                    raise wrong_tag_size("ReplicaDirectoryId", o)
-                            elif t14 == 1:
-                                e12.high_watermark, = unpack_q(d, o)
-                                o += 8
-                                if o != p15:
-                                    raise wrong_tag_size("HighWatermark", o)
-                            else:
-                                if u13 is None:
-                                    e12.unknown_tagged_fields = u13 = []
-                                u13.append((t14, d[o:p15]))
-                                o = p15
-                    l3.append(e12)
-                break
-            e5 = _FetchPartition()
-            e5.replica_directory_id = ZERO_UUID
-            e5.high_watermark = 9223372036854775807
-            e5.partition = v6
-            e5.current_leader_epoch = v7
-            e5.fetch_offset = v8
-            e5.last_fetched_epoch = v9
-            e5.log_start_offset = v10
-            e5.partition_max_bytes = v11
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 33 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e12 = _FetchPartition()
+                            e12.replica_directory_id = ZERO_UUID
+                            e12.high_watermark = 9223372036854775807
+                            e12.partition, e12.current_leader_epoch, e12.fetch_offset, e12.last_fetched_epoch, e12.log_start_offset, e12.partition_max_bytes, t = unpack_iiqiqiB(d, o)
+                            o += 33
+                            e12.unknown_tagged_fields = ()
+                            if t:
+                                u13 = None
+                                if t > 127:
+                                    t, o = tag_count(d, o, t)
+                                for _ in range(t):
+                                    t14 = d[o]
+                                    n = d[o + 1]
+                                    o += 2
+                                    if t14 > 127 or n > 127:
+                                        t14, n, o = tag_header(d, o - 2)
+                                    p15 = o + n
+                                    if t14 == 0:
+                                        e12.replica_directory_id, = unpack_U(d, o)
+                                        o += 16
+                                        if o != p15:
+                                            raise wrong_tag_size("ReplicaDirectoryId", o)
+                                    elif t14 == 1:
+                                        e12.high_watermark, = unpack_q(d, o)
+                                        o += 8
+                                        if o != p15:
+                                            raise wrong_tag_size("HighWatermark", o)
+                                    else:
+                                        if u13 is None:
+                                            e12.unknown_tagged_fields = u13 = []
+                                        u13.append((t14, d[o:p15]))
+                                        o = p15
+                            l3.append(e12)
+                        break
+                    e5 = _FetchPartition()
+                    e5.replica_directory_id = ZERO_UUID
+                    e5.high_watermark = 9223372036854775807
+                    e5.partition = v6
+                    e5.current_leader_epoch = v7
+                    e5.fetch_offset = v8
+                    e5.last_fetched_epoch = v9
+                    e5.log_start_offset = v10
+                    e5.partition_max_bytes = v11
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -1313,29 +1340,30 @@ def _read_v18(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l16 = []
-    c17 = n
-    while len(l16) < c17:
-        e18 = _ForgottenTopic()
-        e18.topic = ""
-        e18.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 1 < n < 128:
-            e18.partitions = [*unpack_all_i[n - 1](d, o)]
-            o += 4 * n - 4
-        elif n == 1:
-            e18.partitions = []
-        else:
-            n, o = compact_count(d, o, n, 4, "Partitions")
-            e18.partitions = [*unpack_all_i[n](d, o)]
-            o += 4 * n
-        t = d[o]
-        o += 1
-        if t:
-            e18.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e18.unknown_tagged_fields = ()
-        l16.append(e18)
-        o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
+    if n:
+        c17 = n
+        while len(l16) < c17:
+            e18 = _ForgottenTopic()
+            e18.topic = ""
+            e18.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 1 < n < 128:
+                e18.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e18.partitions = []
+            else:
+                n, o = compact_count(d, o, n, 4, "Partitions")
+                e18.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
+            t = d[o]
+            o += 1
+            if t:
+                e18.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e18.unknown_tagged_fields = ()
+            l16.append(e18)
+            o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()

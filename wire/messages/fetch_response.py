@@ -314,66 +314,69 @@ def _read_v4(d, o):
         raise null_field("Responses")
     else:
         m.responses = l1 = []
-        for _ in range(n):
-            e2 = _FetchableTopicResponse()
-            e2.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 30, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.log_start_offset = -1
-                    e4.diverging_epoch = e5 = _EpochEndOffset()
-                    e5.epoch = -1
-                    e5.end_offset = -1
-                    e5.unknown_tagged_fields = ()
-                    e4.current_leader = e6 = _LeaderIdAndEpoch()
-                    e6.leader_id = -1
-                    e6.leader_epoch = -1
-                    e6.unknown_tagged_fields = ()
-                    e4.snapshot_id = e7 = _SnapshotId()
-                    e7.end_offset = -1
-                    e7.epoch = -1
-                    e7.unknown_tagged_fields = ()
-                    e4.preferred_read_replica = -1
-                    e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, n = unpack_ihqqi(d, o)
-                    o += 26
-                    if n > 127:
-                        check_count(d, o, n, 16, "AbortedTransactions")
-                    if n < 0:
-                        e4.aborted_transactions = None
-                    else:
-                        e4.aborted_transactions = l8 = []
-                        p9 = o + 16 * n
-                        for v11, v12 in iterate_qq(d[o:p9]):
-                            e10 = _AbortedTransaction()
-                            e10.producer_id = v11
-                            e10.first_offset = v12
-                            e10.unknown_tagged_fields = ()
-                            l8.append(e10)
-                        else:
-                            o = p9
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n >= 0:
-                        e4.records = d[o:(o := o + n)]
-                    else:
-                        e4.records = None
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _FetchableTopicResponse()
+                e2.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 30, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _PartitionData()
+                            e4.log_start_offset = -1
+                            e4.diverging_epoch = e5 = _EpochEndOffset()
+                            e5.epoch = -1
+                            e5.end_offset = -1
+                            e5.unknown_tagged_fields = ()
+                            e4.current_leader = e6 = _LeaderIdAndEpoch()
+                            e6.leader_id = -1
+                            e6.leader_epoch = -1
+                            e6.unknown_tagged_fields = ()
+                            e4.snapshot_id = e7 = _SnapshotId()
+                            e7.end_offset = -1
+                            e7.epoch = -1
+                            e7.unknown_tagged_fields = ()
+                            e4.preferred_read_replica = -1
+                            e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, n = unpack_ihqqi(d, o)
+                            o += 26
+                            if n > 127:
+                                check_count(d, o, n, 16, "AbortedTransactions")
+                            if n < 0:
+                                e4.aborted_transactions = None
+                            else:
+                                e4.aborted_transactions = l8 = []
+                                if n:
+                                    p9 = o + 16 * n
+                                    for v11, v12 in iterate_qq(d[o:p9]):
+                                        e10 = _AbortedTransaction()
+                                        e10.producer_id = v11
+                                        e10.first_offset = v12
+                                        e10.unknown_tagged_fields = ()
+                                        l8.append(e10)
+                                    else:
+                                        o = p9
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n >= 0:
+                                e4.records = d[o:(o := o + n)]
+                            else:
+                                e4.records = None
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -391,65 +394,68 @@ def _read_v5(d, o):
         raise null_field("Responses")
     else:
         m.responses = l1 = []
-        for _ in range(n):
-            e2 = _FetchableTopicResponse()
-            e2.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 38, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.diverging_epoch = e5 = _EpochEndOffset()
-                    e5.epoch = -1
-                    e5.end_offset = -1
-                    e5.unknown_tagged_fields = ()
-                    e4.current_leader = e6 = _LeaderIdAndEpoch()
-                    e6.leader_id = -1
-                    e6.leader_epoch = -1
-                    e6.unknown_tagged_fields = ()
-                    e4.snapshot_id = e7 = _SnapshotId()
-                    e7.end_offset = -1
-                    e7.epoch = -1
-                    e7.unknown_tagged_fields = ()
-                    e4.preferred_read_replica = -1
-                    e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqi(d, o)
-                    o += 34
-                    if n > 127:
-                        check_count(d, o, n, 16, "AbortedTransactions")
-                    if n < 0:
-                        e4.aborted_transactions = None
-                    else:
-                        e4.aborted_transactions = l8 = []
-                        p9 = o + 16 * n
-                        for v11, v12 in iterate_qq(d[o:p9]):
-                            e10 = _AbortedTransaction()
-                            e10.producer_id = v11
-                            e10.first_offset = v12
-                            e10.unknown_tagged_fields = ()
-                            l8.append(e10)
-                        else:
-                            o = p9
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n >= 0:
-                        e4.records = d[o:(o := o + n)]
-                    else:
-                        e4.records = None
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _FetchableTopicResponse()
+                e2.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 38, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _PartitionData()
+                            e4.diverging_epoch = e5 = _EpochEndOffset()
+                            e5.epoch = -1
+                            e5.end_offset = -1
+                            e5.unknown_tagged_fields = ()
+                            e4.current_leader = e6 = _LeaderIdAndEpoch()
+                            e6.leader_id = -1
+                            e6.leader_epoch = -1
+                            e6.unknown_tagged_fields = ()
+                            e4.snapshot_id = e7 = _SnapshotId()
+                            e7.end_offset = -1
+                            e7.epoch = -1
+                            e7.unknown_tagged_fields = ()
+                            e4.preferred_read_replica = -1
+                            e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqi(d, o)
+                            o += 34
+                            if n > 127:
+                                check_count(d, o, n, 16, "AbortedTransactions")
+                            if n < 0:
+                                e4.aborted_transactions = None
+                            else:
+                                e4.aborted_transactions = l8 = []
+                                if n:
+                                    p9 = o + 16 * n
+                                    for v11, v12 in iterate_qq(d[o:p9]):
+                                        e10 = _AbortedTransaction()
+                                        e10.producer_id = v11
+                                        e10.first_offset = v12
+                                        e10.unknown_tagged_fields = ()
+                                        l8.append(e10)
+                                    else:
+                                        o = p9
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n >= 0:
+                                e4.records = d[o:(o := o + n)]
+                            else:
+                                e4.records = None
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -465,65 +471,68 @@ def _read_v7(d, o):
         raise null_field("Responses")
     else:
         m.responses = l1 = []
-        for _ in range(n):
-            e2 = _FetchableTopicResponse()
-            e2.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 38, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.diverging_epoch = e5 = _EpochEndOffset()
-                    e5.epoch = -1
-                    e5.end_offset = -1
-                    e5.unknown_tagged_fields = ()
-                    e4.current_leader = e6 = _LeaderIdAndEpoch()
-                    e6.leader_id = -1
-                    e6.leader_epoch = -1
-                    e6.unknown_tagged_fields = ()
-                    e4.snapshot_id = e7 = _SnapshotId()
-                    e7.end_offset = -1
-                    e7.epoch = -1
-                    e7.unknown_tagged_fields = ()
-                    e4.preferred_read_replica = -1
-                    e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqi(d, o)
-                    o += 34
-                    if n > 127:
-                        check_count(d, o, n, 16, "AbortedTransactions")
-                    if n < 0:
-                        e4.aborted_transactions = None
-                    else:
-                        e4.aborted_transactions = l8 = []
-                        p9 = o + 16 * n
-                        for v11, v12 in iterate_qq(d[o:p9]):
-                            e10 = _AbortedTransaction()
-                            e10.producer_id = v11
-                            e10.first_offset = v12
-                            e10.unknown_tagged_fields = ()
-                            l8.append(e10)
-                        else:
-                            o = p9
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n >= 0:
-                        e4.records = d[o:(o := o + n)]
-                    else:
-                        e4.records = None
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _FetchableTopicResponse()
+                e2.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 38, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _PartitionData()
+                            e4.diverging_epoch = e5 = _EpochEndOffset()
+                            e5.epoch = -1
+                            e5.end_offset = -1
+                            e5.unknown_tagged_fields = ()
+                            e4.current_leader = e6 = _LeaderIdAndEpoch()
+                            e6.leader_id = -1
+                            e6.leader_epoch = -1
+                            e6.unknown_tagged_fields = ()
+                            e4.snapshot_id = e7 = _SnapshotId()
+                            e7.end_offset = -1
+                            e7.epoch = -1
+                            e7.unknown_tagged_fields = ()
+                            e4.preferred_read_replica = -1
+                            e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqi(d, o)
+                            o += 34
+                            if n > 127:
+                                check_count(d, o, n, 16, "AbortedTransactions")
+                            if n < 0:
+                                e4.aborted_transactions = None
+                            else:
+                                e4.aborted_transactions = l8 = []
+                                if n:
+                                    p9 = o + 16 * n
+                                    for v11, v12 in iterate_qq(d[o:p9]):
+                                        e10 = _AbortedTransaction()
+                                        e10.producer_id = v11
+                                        e10.first_offset = v12
+                                        e10.unknown_tagged_fields = ()
+                                        l8.append(e10)
+                                    else:
+                                        o = p9
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n >= 0:
+                                e4.records = d[o:(o := o + n)]
+                            else:
+                                e4.records = None
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -539,64 +548,67 @@ def _read_v11(d, o):
         raise null_field("Responses")
     else:
         m.responses = l1 = []
-        for _ in range(n):
-            e2 = _FetchableTopicResponse()
-            e2.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 42, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _PartitionData()
-                    e4.diverging_epoch = e5 = _EpochEndOffset()
-                    e5.epoch = -1
-                    e5.end_offset = -1
-                    e5.unknown_tagged_fields = ()
-                    e4.current_leader = e6 = _LeaderIdAndEpoch()
-                    e6.leader_id = -1
-                    e6.leader_epoch = -1
-                    e6.unknown_tagged_fields = ()
-                    e4.snapshot_id = e7 = _SnapshotId()
-                    e7.end_offset = -1
-                    e7.epoch = -1
-                    e7.unknown_tagged_fields = ()
-                    e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqi(d, o)
-                    o += 34
-                    if n > 127:
-                        check_count(d, o, n, 16, "AbortedTransactions")
-                    if n < 0:
-                        e4.aborted_transactions = None
-                    else:
-                        e4.aborted_transactions = l8 = []
-                        p9 = o + 16 * n
-                        for v11, v12 in iterate_qq(d[o:p9]):
-                            e10 = _AbortedTransaction()
-                            e10.producer_id = v11
-                            e10.first_offset = v12
-                            e10.unknown_tagged_fields = ()
-                            l8.append(e10)
-                        else:
-                            o = p9
-                    e4.preferred_read_replica, n = unpack_ii(d, o)
-                    o += 8
-                    if n >= 0:
-                        e4.records = d[o:(o := o + n)]
-                    else:
-                        e4.records = None
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _FetchableTopicResponse()
+                e2.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 42, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _PartitionData()
+                            e4.diverging_epoch = e5 = _EpochEndOffset()
+                            e5.epoch = -1
+                            e5.end_offset = -1
+                            e5.unknown_tagged_fields = ()
+                            e4.current_leader = e6 = _LeaderIdAndEpoch()
+                            e6.leader_id = -1
+                            e6.leader_epoch = -1
+                            e6.unknown_tagged_fields = ()
+                            e4.snapshot_id = e7 = _SnapshotId()
+                            e7.end_offset = -1
+                            e7.epoch = -1
+                            e7.unknown_tagged_fields = ()
+                            e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqi(d, o)
+                            o += 34
+                            if n > 127:
+                                check_count(d, o, n, 16, "AbortedTransactions")
+                            if n < 0:
+                                e4.aborted_transactions = None
+                            else:
+                                e4.aborted_transactions = l8 = []
+                                if n:
+                                    p9 = o + 16 * n
+                                    for v11, v12 in iterate_qq(d[o:p9]):
+                                        e10 = _AbortedTransaction()
+                                        e10.producer_id = v11
+                                        e10.first_offset = v12
+                                        e10.unknown_tagged_fields = ()
+                                        l8.append(e10)
+                                    else:
+                                        o = p9
+                            e4.preferred_read_replica, n = unpack_ii(d, o)
+                            o += 8
+                            if n >= 0:
+                                e4.records = d[o:(o := o + n)]
+                            else:
+                                e4.records = None
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -611,132 +623,135 @@ def _read_v12(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Responses")
     m.responses = l1 = []
-    for _ in range(n):
-        e2 = _FetchableTopicResponse()
-        e2.topic_id = ZERO_UUID
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic, o = compact_string(d, o + 1, n, "Topic")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 37, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqB(d, o)
-            o += 31
-            if n < 128:
+            e2 = _FetchableTopicResponse()
+            e2.topic_id = ZERO_UUID
+            n = d[o]
+            if 0 < n < 128:
+                e2.topic = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.topic, o = compact_string(d, o + 1, n, "Topic")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
                 n -= 1
             else:
-                n, o = nullable_compact_count(d, o, n, 17, "AbortedTransactions")
-            if n < 0:
-                e4.aborted_transactions = None
-            else:
-                e4.aborted_transactions = l5 = []
-                p6 = o + 17 * n
-                for v8, v9, t in iterate_qqB(d[o:p6]):
-                    if t:
-                        o += 17 * len(l5)
-                        for _ in range(n - len(l5)):
-                            e10 = _AbortedTransaction()
-                            e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
-                            o += 17
-                            if t:
-                                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 37, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionData()
+                    e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqB(d, o)
+                    o += 31
+                    if n < 128:
+                        n -= 1
+                    else:
+                        n, o = nullable_compact_count(d, o, n, 17, "AbortedTransactions")
+                    if n < 0:
+                        e4.aborted_transactions = None
+                    else:
+                        e4.aborted_transactions = l5 = []
+                        if n:
+                            p6 = o + 17 * n
+                            for v8, v9, t in iterate_qqB(d[o:p6]):
+                                if t:
+                                    o += 17 * len(l5)
+                                    for _ in range(n - len(l5)):
+                                        e10 = _AbortedTransaction()
+                                        e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
+                                        o += 17
+                                        if t:
+                                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        else:
+                                            e10.unknown_tagged_fields = ()
+                                        l5.append(e10)
+                                    break
+                                e7 = _AbortedTransaction()
+                                e7.producer_id = v8
+                                e7.first_offset = v9
+                                e7.unknown_tagged_fields = ()
+                                l5.append(e7)
                             else:
-                                e10.unknown_tagged_fields = ()
-                            l5.append(e10)
-                        break
-                    e7 = _AbortedTransaction()
-                    e7.producer_id = v8
-                    e7.first_offset = v9
-                    e7.unknown_tagged_fields = ()
-                    l5.append(e7)
-                else:
-                    o = p6
-            e4.preferred_read_replica, n = unpack_iB(d, o)
-            o += 4
-            if 0 < n < 128:
-                e4.records = d[o + 1:(o := o + n)]
-            elif n == 0:
-                e4.records = None
-                o += 1
-            else:
-                e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
-            e4.diverging_epoch = e11 = _EpochEndOffset()
-            e11.epoch = -1
-            e11.end_offset = -1
-            e11.unknown_tagged_fields = ()
-            e4.current_leader = e12 = _LeaderIdAndEpoch()
-            e12.leader_id = -1
-            e12.leader_epoch = -1
-            e12.unknown_tagged_fields = ()
-            e4.snapshot_id = e13 = _SnapshotId()
-            e13.end_offset = -1
-            e13.epoch = -1
-            e13.unknown_tagged_fields = ()
+                                o = p6
+                    e4.preferred_read_replica, n = unpack_iB(d, o)
+                    o += 4
+                    if 0 < n < 128:
+                        e4.records = d[o + 1:(o := o + n)]
+                    elif n == 0:
+                        e4.records = None
+                        o += 1
+                    else:
+                        e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
+                    e4.diverging_epoch = e11 = _EpochEndOffset()
+                    e11.epoch = -1
+                    e11.end_offset = -1
+                    e11.unknown_tagged_fields = ()
+                    e4.current_leader = e12 = _LeaderIdAndEpoch()
+                    e12.leader_id = -1
+                    e12.leader_epoch = -1
+                    e12.unknown_tagged_fields = ()
+                    e4.snapshot_id = e13 = _SnapshotId()
+                    e13.end_offset = -1
+                    e13.epoch = -1
+                    e13.unknown_tagged_fields = ()
+                    t = d[o]
+                    o += 1
+                    e4.unknown_tagged_fields = ()
+                    if t:
+                        u14 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        for _ in range(t):
+                            t15 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t15 > 127 or n > 127:
+                                t15, n, o = tag_header(d, o - 2)
+                            p16 = o + n
+                            if t15 == 0:
+                                e4.diverging_epoch = e17 = _EpochEndOffset()
+                                e17.epoch, e17.end_offset, t = unpack_iqB(d, o)
+                                o += 13
+                                if t:
+                                    e17.unknown_tagged_fields, o = read_tags(d, o, t)
+                                else:
+                                    e17.unknown_tagged_fields = ()
+                                if o != p16:
+                                    raise wrong_tag_size("DivergingEpoch", o)
+                            elif t15 == 1:
+                                e4.current_leader = e18 = _LeaderIdAndEpoch()
+                                e18.leader_id, e18.leader_epoch, t = unpack_iiB(d, o)
+                                o += 9
+                                if t:
+                                    e18.unknown_tagged_fields, o = read_tags(d, o, t)
+                                else:
+                                    e18.unknown_tagged_fields = ()
+                                if o != p16:
+                                    raise wrong_tag_size("CurrentLeader", o)
+                            elif t15 == 2:
+                                e4.snapshot_id = e19 = _SnapshotId()
+                                e19.end_offset, e19.epoch, t = unpack_qiB(d, o)
+                                o += 13
+                                if t:
+                                    e19.unknown_tagged_fields, o = read_tags(d, o, t)
+                                else:
+                                    e19.unknown_tagged_fields = ()
+                                if o != p16:
+                                    raise wrong_tag_size("SnapshotId", o)
+                            else:
+                                if u14 is None:
+                                    e4.unknown_tagged_fields = u14 = []
+                                u14.append((t15, d[o:p16]))
+                                o = p16
+                    l3.append(e4)
             t = d[o]
             o += 1
-            e4.unknown_tagged_fields = ()
             if t:
-                u14 = None
-                if t > 127:
-                    t, o = tag_count(d, o, t)
-                for _ in range(t):
-                    t15 = d[o]
-                    n = d[o + 1]
-                    o += 2
-                    if t15 > 127 or n > 127:
-                        t15, n, o = tag_header(d, o - 2)
-                    p16 = o + n
-                    if t15 == 0:
-                        e4.diverging_epoch = e17 = _EpochEndOffset()
-                        e17.epoch, e17.end_offset, t = unpack_iqB(d, o)
-                        o += 13
-                        if t:
-                            e17.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e17.unknown_tagged_fields = ()
-                        if o != p16:
-                            raise wrong_tag_size("DivergingEpoch", o)
-                    elif t15 == 1:
-                        e4.current_leader = e18 = _LeaderIdAndEpoch()
-                        e18.leader_id, e18.leader_epoch, t = unpack_iiB(d, o)
-                        o += 9
-                        if t:
-                            e18.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e18.unknown_tagged_fields = ()
-                        if o != p16:
-                            raise wrong_tag_size("CurrentLeader", o)
-                    elif t15 == 2:
-                        e4.snapshot_id = e19 = _SnapshotId()
-                        e19.end_offset, e19.epoch, t = unpack_qiB(d, o)
-                        o += 13
-                        if t:
-                            e19.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e19.unknown_tagged_fields = ()
-                        if o != p16:
-                            raise wrong_tag_size("SnapshotId", o)
-                    else:
-                        if u14 is None:
-                            e4.unknown_tagged_fields = u14 = []
-                        u14.append((t15, d[o:p16]))
-                        o = p16
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     m.unknown_tagged_fields = ()
@@ -771,127 +786,130 @@ def _read_v13(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
-    for _ in range(n):
-        e2 = _FetchableTopicResponse()
-        e2.topic = ""
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 37, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqB(d, o)
-            o += 31
-            if n < 128:
+            e2 = _FetchableTopicResponse()
+            e2.topic = ""
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 0 < n < 128:
                 n -= 1
             else:
-                n, o = nullable_compact_count(d, o, n, 17, "AbortedTransactions")
-            if n < 0:
-                e4.aborted_transactions = None
-            else:
-                e4.aborted_transactions = l5 = []
-                p6 = o + 17 * n
-                for v8, v9, t in iterate_qqB(d[o:p6]):
-                    if t:
-                        o += 17 * len(l5)
-                        for _ in range(n - len(l5)):
-                            e10 = _AbortedTransaction()
-                            e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
-                            o += 17
-                            if t:
-                                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 37, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionData()
+                    e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqB(d, o)
+                    o += 31
+                    if n < 128:
+                        n -= 1
+                    else:
+                        n, o = nullable_compact_count(d, o, n, 17, "AbortedTransactions")
+                    if n < 0:
+                        e4.aborted_transactions = None
+                    else:
+                        e4.aborted_transactions = l5 = []
+                        if n:
+                            p6 = o + 17 * n
+                            for v8, v9, t in iterate_qqB(d[o:p6]):
+                                if t:
+                                    o += 17 * len(l5)
+                                    for _ in range(n - len(l5)):
+                                        e10 = _AbortedTransaction()
+                                        e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
+                                        o += 17
+                                        if t:
+                                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        else:
+                                            e10.unknown_tagged_fields = ()
+                                        l5.append(e10)
+                                    break
+                                e7 = _AbortedTransaction()
+                                e7.producer_id = v8
+                                e7.first_offset = v9
+                                e7.unknown_tagged_fields = ()
+                                l5.append(e7)
                             else:
-                                e10.unknown_tagged_fields = ()
-                            l5.append(e10)
-                        break
-                    e7 = _AbortedTransaction()
-                    e7.producer_id = v8
-                    e7.first_offset = v9
-                    e7.unknown_tagged_fields = ()
-                    l5.append(e7)
-                else:
-                    o = p6
-            e4.preferred_read_replica, n = unpack_iB(d, o)
-            o += 4
-            if 0 < n < 128:
-                e4.records = d[o + 1:(o := o + n)]
-            elif n == 0:
-                e4.records = None
-                o += 1
-            else:
-                e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
-            e4.diverging_epoch = e11 = _EpochEndOffset()
-            e11.epoch = -1
-            e11.end_offset = -1
-            e11.unknown_tagged_fields = ()
-            e4.current_leader = e12 = _LeaderIdAndEpoch()
-            e12.leader_id = -1
-            e12.leader_epoch = -1
-            e12.unknown_tagged_fields = ()
-            e4.snapshot_id = e13 = _SnapshotId()
-            e13.end_offset = -1
-            e13.epoch = -1
-            e13.unknown_tagged_fields = ()
+                                o = p6
+                    e4.preferred_read_replica, n = unpack_iB(d, o)
+                    o += 4
+                    if 0 < n < 128:
+                        e4.records = d[o + 1:(o := o + n)]
+                    elif n == 0:
+                        e4.records = None
+                        o += 1
+                    else:
+                        e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
+                    e4.diverging_epoch = e11 = _EpochEndOffset()
+                    e11.epoch = -1
+                    e11.end_offset = -1
+                    e11.unknown_tagged_fields = ()
+                    e4.current_leader = e12 = _LeaderIdAndEpoch()
+                    e12.leader_id = -1
+                    e12.leader_epoch = -1
+                    e12.unknown_tagged_fields = ()
+                    e4.snapshot_id = e13 = _SnapshotId()
+                    e13.end_offset = -1
+                    e13.epoch = -1
+                    e13.unknown_tagged_fields = ()
+                    t = d[o]
+                    o += 1
+                    e4.unknown_tagged_fields = ()
+                    if t:
+                        u14 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        for _ in range(t):
+                            t15 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t15 > 127 or n > 127:
+                                t15, n, o = tag_header(d, o - 2)
+                            p16 = o + n
+                            if t15 == 0:
+                                e4.diverging_epoch = e17 = _EpochEndOffset()
+                                e17.epoch, e17.end_offset, t = unpack_iqB(d, o)
+                                o += 13
+                                if t:
+                                    e17.unknown_tagged_fields, o = read_tags(d, o, t)
+                                else:
+                                    e17.unknown_tagged_fields = ()
+                                if o != p16:
+                                    raise wrong_tag_size("DivergingEpoch", o)
+                            elif t15 == 1:
+                                e4.current_leader = e18 = _LeaderIdAndEpoch()
+                                e18.leader_id, e18.leader_epoch, t = unpack_iiB(d, o)
+                                o += 9
+                                if t:
+                                    e18.unknown_tagged_fields, o = read_tags(d, o, t)
+                                else:
+                                    e18.unknown_tagged_fields = ()
+                                if o != p16:
+                                    raise wrong_tag_size("CurrentLeader", o)
+                            elif t15 == 2:
+                                e4.snapshot_id = e19 = _SnapshotId()
+                                e19.end_offset, e19.epoch, t = unpack_qiB(d, o)
+                                o += 13
+                                if t:
+                                    e19.unknown_tagged_fields, o = read_tags(d, o, t)
+                                else:
+                                    e19.unknown_tagged_fields = ()
+                                if o != p16:
+                                    raise wrong_tag_size("SnapshotId", o)
+                            else:
+                                if u14 is None:
+                                    e4.unknown_tagged_fields = u14 = []
+                                u14.append((t15, d[o:p16]))
+                                o = p16
+                    l3.append(e4)
             t = d[o]
             o += 1
-            e4.unknown_tagged_fields = ()
             if t:
-                u14 = None
-                if t > 127:
-                    t, o = tag_count(d, o, t)
-                for _ in range(t):
-                    t15 = d[o]
-                    n = d[o + 1]
-                    o += 2
-                    if t15 > 127 or n > 127:
-                        t15, n, o = tag_header(d, o - 2)
-                    p16 = o + n
-                    if t15 == 0:
-                        e4.diverging_epoch = e17 = _EpochEndOffset()
-                        e17.epoch, e17.end_offset, t = unpack_iqB(d, o)
-                        o += 13
-                        if t:
-                            e17.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e17.unknown_tagged_fields = ()
-                        if o != p16:
-                            raise wrong_tag_size("DivergingEpoch", o)
-                    elif t15 == 1:
-                        e4.current_leader = e18 = _LeaderIdAndEpoch()
-                        e18.leader_id, e18.leader_epoch, t = unpack_iiB(d, o)
-                        o += 9
-                        if t:
-                            e18.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e18.unknown_tagged_fields = ()
-                        if o != p16:
-                            raise wrong_tag_size("CurrentLeader", o)
-                    elif t15 == 2:
-                        e4.snapshot_id = e19 = _SnapshotId()
-                        e19.end_offset, e19.epoch, t = unpack_qiB(d, o)
-                        o += 13
-                        if t:
-                            e19.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e19.unknown_tagged_fields = ()
-                        if o != p16:
-                            raise wrong_tag_size("SnapshotId", o)
-                    else:
-                        if u14 is None:
-                            e4.unknown_tagged_fields = u14 = []
-                        u14.append((t15, d[o:p16]))
-                        o = p16
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     m.unknown_tagged_fields = ()
@@ -925,127 +943,130 @@ def _read_v16(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
-    for _ in range(n):
-        e2 = _FetchableTopicResponse()
-        e2.topic = ""
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 37, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqB(d, o)
-            o += 31
-            if n < 128:
+            e2 = _FetchableTopicResponse()
+            e2.topic = ""
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 0 < n < 128:
                 n -= 1
             else:
-                n, o = nullable_compact_count(d, o, n, 17, "AbortedTransactions")
-            if n < 0:
-                e4.aborted_transactions = None
-            else:
-                e4.aborted_transactions = l5 = []
-                p6 = o + 17 * n
-                for v8, v9, t in iterate_qqB(d[o:p6]):
-                    if t:
-                        o += 17 * len(l5)
-                        for _ in range(n - len(l5)):
-                            e10 = _AbortedTransaction()
-                            e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
-                            o += 17
-                            if t:
-                                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 37, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionData()
+                    e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqB(d, o)
+                    o += 31
+                    if n < 128:
+                        n -= 1
+                    else:
+                        n, o = nullable_compact_count(d, o, n, 17, "AbortedTransactions")
+                    if n < 0:
+                        e4.aborted_transactions = None
+                    else:
+                        e4.aborted_transactions = l5 = []
+                        if n:
+                            p6 = o + 17 * n
+                            for v8, v9, t in iterate_qqB(d[o:p6]):
+                                if t:
+                                    o += 17 * len(l5)
+                                    for _ in range(n - len(l5)):
+                                        e10 = _AbortedTransaction()
+                                        e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
+                                        o += 17
+                                        if t:
+                                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        else:
+                                            e10.unknown_tagged_fields = ()
+                                        l5.append(e10)
+                                    break
+                                e7 = _AbortedTransaction()
+                                e7.producer_id = v8
+                                e7.first_offset = v9
+                                e7.unknown_tagged_fields = ()
+                                l5.append(e7)
                             else:
-                                e10.unknown_tagged_fields = ()
-                            l5.append(e10)
-                        break
-                    e7 = _AbortedTransaction()
-                    e7.producer_id = v8
-                    e7.first_offset = v9
-                    e7.unknown_tagged_fields = ()
-                    l5.append(e7)
-                else:
-                    o = p6
-            e4.preferred_read_replica, n = unpack_iB(d, o)
-            o += 4
-            if 0 < n < 128:
-                e4.records = d[o + 1:(o := o + n)]
-            elif n == 0:
-                e4.records = None
-                o += 1
-            else:
-                e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
-            e4.diverging_epoch = e11 = _EpochEndOffset()
-            e11.epoch = -1
-            e11.end_offset = -1
-            e11.unknown_tagged_fields = ()
-            e4.current_leader = e12 = _LeaderIdAndEpoch()
-            e12.leader_id = -1
-            e12.leader_epoch = -1
-            e12.unknown_tagged_fields = ()
-            e4.snapshot_id = e13 = _SnapshotId()
-            e13.end_offset = -1
-            e13.epoch = -1
-            e13.unknown_tagged_fields = ()
+                                o = p6
+                    e4.preferred_read_replica, n = unpack_iB(d, o)
+                    o += 4
+                    if 0 < n < 128:
+                        e4.records = d[o + 1:(o := o + n)]
+                    elif n == 0:
+                        e4.records = None
+                        o += 1
+                    else:
+                        e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
+                    e4.diverging_epoch = e11 = _EpochEndOffset()
+                    e11.epoch = -1
+                    e11.end_offset = -1
+                    e11.unknown_tagged_fields = ()
+                    e4.current_leader = e12 = _LeaderIdAndEpoch()
+                    e12.leader_id = -1
+                    e12.leader_epoch = -1
+                    e12.unknown_tagged_fields = ()
+                    e4.snapshot_id = e13 = _SnapshotId()
+                    e13.end_offset = -1
+                    e13.epoch = -1
+                    e13.unknown_tagged_fields = ()
+                    t = d[o]
+                    o += 1
+                    e4.unknown_tagged_fields = ()
+                    if t:
+                        u14 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        for _ in range(t):
+                            t15 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t15 > 127 or n > 127:
+                                t15, n, o = tag_header(d, o - 2)
+                            p16 = o + n
+                            if t15 == 0:
+                                e4.diverging_epoch = e17 = _EpochEndOffset()
+                                e17.epoch, e17.end_offset, t = unpack_iqB(d, o)
+                                o += 13
+                                if t:
+                                    e17.unknown_tagged_fields, o = read_tags(d, o, t)
+                                else:
+                                    e17.unknown_tagged_fields = ()
+                                if o != p16:
+                                    raise wrong_tag_size("DivergingEpoch", o)
+                            elif t15 == 1:
+                                e4.current_leader = e18 = _LeaderIdAndEpoch()
+                                e18.leader_id, e18.leader_epoch, t = unpack_iiB(d, o)
+                                o += 9
+                                if t:
+                                    e18.unknown_tagged_fields, o = read_tags(d, o, t)
+                                else:
+                                    e18.unknown_tagged_fields = ()
+                                if o != p16:
+                                    raise wrong_tag_size("CurrentLeader", o)
+                            elif t15 == 2:
+                                e4.snapshot_id = e19 = _SnapshotId()
+                                e19.end_offset, e19.epoch, t = unpack_qiB(d, o)
+                                o += 13
+                                if t:
+                                    e19.unknown_tagged_fields, o = read_tags(d, o, t)
+                                else:
+                                    e19.unknown_tagged_fields = ()
+                                if o != p16:
+                                    raise wrong_tag_size("SnapshotId", o)
+                            else:
+                                if u14 is None:
+                                    e4.unknown_tagged_fields = u14 = []
+                                u14.append((t15, d[o:p16]))
+                                o = p16
+                    l3.append(e4)
             t = d[o]
             o += 1
-            e4.unknown_tagged_fields = ()
             if t:
-                u14 = None
-                if t > 127:
-                    t, o = tag_count(d, o, t)
-                for _ in range(t):
-                    t15 = d[o]
-                    n = d[o + 1]
-                    o += 2
-                    if t15 > 127 or n > 127:
-                        t15, n, o = tag_header(d, o - 2)
-                    p16 = o + n
-                    if t15 == 0:
-                        e4.diverging_epoch = e17 = _EpochEndOffset()
-                        e17.epoch, e17.end_offset, t = unpack_iqB(d, o)
-                        o += 13
-                        if t:
-                            e17.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e17.unknown_tagged_fields = ()
-                        if o != p16:
-                            raise wrong_tag_size("DivergingEpoch", o)
-                    elif t15 == 1:
-                        e4.current_leader = e18 = _LeaderIdAndEpoch()
-                        e18.leader_id, e18.leader_epoch, t = unpack_iiB(d, o)
-                        o += 9
-                        if t:
-                            e18.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e18.unknown_tagged_fields = ()
-                        if o != p16:
-                            raise wrong_tag_size("CurrentLeader", o)
-                    elif t15 == 2:
-                        e4.snapshot_id = e19 = _SnapshotId()
-                        e19.end_offset, e19.epoch, t = unpack_qiB(d, o)
-                        o += 13
-                        if t:
-                            e19.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e19.unknown_tagged_fields = ()
-                        if o != p16:
-                            raise wrong_tag_size("SnapshotId", o)
-                    else:
-                        if u14 is None:
-                            e4.unknown_tagged_fields = u14 = []
-                        u14.append((t15, d[o:p16]))
-                        o = p16
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.node_endpoints = []
     t = d[o]
     o += 1
@@ -1069,30 +1090,31 @@ def _read_v16(d, o):
                 else:
                     n, o = compact_count(d, o, n, 11, "NodeEndpoints")
                 m.node_endpoints = l23 = []
-                for _ in range(n):
-                    e24 = _NodeEndpoint()
-                    e24.node_id, n = unpack_iB(d, o)
-                    o += 4
-                    if 0 < n < 128:
-                        e24.host = d[o + 1:(o := o + n)].decode()
-                    else:
-                        e24.host, o = compact_string(d, o + 1, n, "Host")
-                    e24.port, n = unpack_iB(d, o)
-                    o += 4
-                    if 0 < n < 128:
-                        e24.rack = d[o + 1:(o := o + n)].decode()
-                    elif n == 0:
-                        e24.rack = None
+                if n:
+                    for _ in range(n):
+                        e24 = _NodeEndpoint()
+                        e24.node_id, n = unpack_iB(d, o)
+                        o += 4
+                        if 0 < n < 128:
+                            e24.host = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e24.host, o = compact_string(d, o + 1, n, "Host")
+                        e24.port, n = unpack_iB(d, o)
+                        o += 4
+                        if 0 < n < 128:
+                            e24.rack = d[o + 1:(o := o + n)].decode()
+                        elif n == 0:
+                            e24.rack = None
+                            o += 1
+                        else:
+                            e24.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+                        t = d[o]
                         o += 1
-                    else:
-                        e24.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
-                    t = d[o]
-                    o += 1
-                    if t:
-                        e24.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e24.unknown_tagged_fields = ()
-                    l23.append(e24)
+                        if t:
+                            e24.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e24.unknown_tagged_fields = ()
+                        l23.append(e24)
                 if o != p22:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:

@@ -176,59 +176,61 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicSnapshot()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 30, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionSnapshot()
-            e4.replica_directory_id = ZERO_UUID
-            e4.snapshot_id = e5 = _SnapshotId()
-            e4.partition, e4.current_leader_epoch, e5.end_offset, e5.epoch, t = unpack_iiqiB(d, o)
-            o += 21
-            if t:
-                e5.unknown_tagged_fields, o = read_tags(d, o, t)
+            e2 = _TopicSnapshot()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e5.unknown_tagged_fields = ()
-            e4.position, t = unpack_qB(d, o)
-            o += 9
-            e4.unknown_tagged_fields = ()
-            if t:
-                u6 = None
-                if t > 127:
-                    t, o = tag_count(d, o, t)
-                for _ in range(t):
-                    t7 = d[o]
-                    n = d[o + 1]
-                    o += 2
-                    if t7 > 127 or n > 127:
-                        t7, n, o = tag_header(d, o - 2)
-                    p8 = o + n
-                    if t7 == 0:
-                        raise misplaced_tag("ReplicaDirectoryId", o)
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 30, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionSnapshot()
+                    e4.replica_directory_id = ZERO_UUID
+                    e4.snapshot_id = e5 = _SnapshotId()
+                    e4.partition, e4.current_leader_epoch, e5.end_offset, e5.epoch, t = unpack_iiqiB(d, o)
+                    o += 21
+                    if t:
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
                     else:
-                        if u6 is None:
-                            e4.unknown_tagged_fields = u6 = []
-                        u6.append((t7, d[o:p8]))
-                        o = p8
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        e5.unknown_tagged_fields = ()
+                    e4.position, t = unpack_qB(d, o)
+                    o += 9
+                    e4.unknown_tagged_fields = ()
+                    if t:
+                        u6 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        for _ in range(t):
+                            t7 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t7 > 127 or n > 127:
+                                t7, n, o = tag_header(d, o - 2)
+                            p8 = o + n
+                            if t7 == 0:
+                                raise misplaced_tag("ReplicaDirectoryId", o)
+                            else:
+                                if u6 is None:
+                                    e4.unknown_tagged_fields = u6 = []
+                                u6.append((t7, d[o:p8]))
+                                o = p8
+                    l3.append(e4)
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.cluster_id = None
     t = d[o]
     o += 1
@@ -272,62 +274,64 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicSnapshot()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 30, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionSnapshot()
-            e4.snapshot_id = e5 = _SnapshotId()
-            e4.partition, e4.current_leader_epoch, e5.end_offset, e5.epoch, t = unpack_iiqiB(d, o)
-            o += 21
-            if t:
-                e5.unknown_tagged_fields, o = read_tags(d, o, t)
+            e2 = _TopicSnapshot()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e5.unknown_tagged_fields = ()
-            e4.replica_directory_id = ZERO_UUID
-            e4.position, t = unpack_qB(d, o)
-            o += 9
-            e4.unknown_tagged_fields = ()
-            if t:
-                u6 = None
-                if t > 127:
-                    t, o = tag_count(d, o, t)
-                for _ in range(t):
-                    t7 = d[o]
-                    n = d[o + 1]
-                    o += 2
-                    if t7 > 127 or n > 127:
-                        t7, n, o = tag_header(d, o - 2)
-                    p8 = o + n
-                    if t7 == 0:
-                        e4.replica_directory_id, = unpack_U(d, o)
-                        o += 16
-                        if o != p8:
-                            raise wrong_tag_size("ReplicaDirectoryId", o)
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 30, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionSnapshot()
+                    e4.snapshot_id = e5 = _SnapshotId()
+                    e4.partition, e4.current_leader_epoch, e5.end_offset, e5.epoch, t = unpack_iiqiB(d, o)
+                    o += 21
+                    if t:
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
                     else:
-                        if u6 is None:
-                            e4.unknown_tagged_fields = u6 = []
-                        u6.append((t7, d[o:p8]))
-                        o = p8
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        e5.unknown_tagged_fields = ()
+                    e4.replica_directory_id = ZERO_UUID
+                    e4.position, t = unpack_qB(d, o)
+                    o += 9
+                    e4.unknown_tagged_fields = ()
+                    if t:
+                        u6 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        for _ in range(t):
+                            t7 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t7 > 127 or n > 127:
+                                t7, n, o = tag_header(d, o - 2)
+                            p8 = o + n
+                            if t7 == 0:
+                                e4.replica_directory_id, = unpack_U(d, o)
+                                o += 16
+                                if o != p8:
+                                    raise wrong_tag_size("ReplicaDirectoryId", o)
+                            else:
+                                if u6 is None:
+                                    e4.unknown_tagged_fields = u6 = []
+                                u6.append((t7, d[o:p8]))
+                                o = p8
+                    l3.append(e4)
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.cluster_id = None
     t = d[o]
     o += 1

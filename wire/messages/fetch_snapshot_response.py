@@ -229,76 +229,78 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicSnapshot()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 37, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionSnapshot()
-            e4.snapshot_id = e5 = _SnapshotId()
-            e4.index, e4.error_code, e5.end_offset, e5.epoch, t = unpack_ihqiB(d, o)
-            o += 19
-            if t:
-                e5.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e5.unknown_tagged_fields = ()
-            e4.size, e4.position, n = unpack_qqB(d, o)
-            o += 16
+            e2 = _TopicSnapshot()
+            n = d[o]
             if 0 < n < 128:
-                e4.unaligned_records = d[o + 1:(o := o + n)]
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.unaligned_records, o = compact_bytes(d, o + 1, n, "UnalignedRecords")
-            e4.current_leader = e6 = _LeaderIdAndEpoch()
-            e6.leader_id = 0
-            e6.leader_epoch = 0
-            e6.unknown_tagged_fields = ()
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 37, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionSnapshot()
+                    e4.snapshot_id = e5 = _SnapshotId()
+                    e4.index, e4.error_code, e5.end_offset, e5.epoch, t = unpack_ihqiB(d, o)
+                    o += 19
+                    if t:
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e5.unknown_tagged_fields = ()
+                    e4.size, e4.position, n = unpack_qqB(d, o)
+                    o += 16
+                    if 0 < n < 128:
+                        e4.unaligned_records = d[o + 1:(o := o + n)]
+                    else:
+                        e4.unaligned_records, o = compact_bytes(d, o + 1, n, "UnalignedRecords")
+                    e4.current_leader = e6 = _LeaderIdAndEpoch()
+                    e6.leader_id = 0
+                    e6.leader_epoch = 0
+                    e6.unknown_tagged_fields = ()
+                    t = d[o]
+                    o += 1
+                    e4.unknown_tagged_fields = ()
+                    if t:
+                        u7 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        for _ in range(t):
+                            t8 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t8 > 127 or n > 127:
+                                t8, n, o = tag_header(d, o - 2)
+                            p9 = o + n
+                            if t8 == 0:
+                                e4.current_leader = e10 = _LeaderIdAndEpoch()
+                                e10.leader_id, e10.leader_epoch, t = unpack_iiB(d, o)
+                                o += 9
+                                if t:
+                                    e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                else:
+                                    e10.unknown_tagged_fields = ()
+                                if o != p9:
+                                    raise wrong_tag_size("CurrentLeader", o)
+                            else:
+                                if u7 is None:
+                                    e4.unknown_tagged_fields = u7 = []
+                                u7.append((t8, d[o:p9]))
+                                o = p9
+                    l3.append(e4)
             t = d[o]
             o += 1
-            e4.unknown_tagged_fields = ()
             if t:
-                u7 = None
-                if t > 127:
-                    t, o = tag_count(d, o, t)
-                for _ in range(t):
-                    t8 = d[o]
-                    n = d[o + 1]
-                    o += 2
-                    if t8 > 127 or n > 127:
-                        t8, n, o = tag_header(d, o - 2)
-                    p9 = o + n
-                    if t8 == 0:
-                        e4.current_leader = e10 = _LeaderIdAndEpoch()
-                        e10.leader_id, e10.leader_epoch, t = unpack_iiB(d, o)
-                        o += 9
-                        if t:
-                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e10.unknown_tagged_fields = ()
-                        if o != p9:
-                            raise wrong_tag_size("CurrentLeader", o)
-                    else:
-                        if u7 is None:
-                            e4.unknown_tagged_fields = u7 = []
-                        u7.append((t8, d[o:p9]))
-                        o = p9
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     m.unknown_tagged_fields = ()
@@ -332,76 +334,78 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicSnapshot()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 37, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionSnapshot()
-            e4.snapshot_id = e5 = _SnapshotId()
-            e4.index, e4.error_code, e5.end_offset, e5.epoch, t = unpack_ihqiB(d, o)
-            o += 19
-            if t:
-                e5.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e5.unknown_tagged_fields = ()
-            e4.size, e4.position, n = unpack_qqB(d, o)
-            o += 16
+            e2 = _TopicSnapshot()
+            n = d[o]
             if 0 < n < 128:
-                e4.unaligned_records = d[o + 1:(o := o + n)]
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.unaligned_records, o = compact_bytes(d, o + 1, n, "UnalignedRecords")
-            e4.current_leader = e6 = _LeaderIdAndEpoch()
-            e6.leader_id = 0
-            e6.leader_epoch = 0
-            e6.unknown_tagged_fields = ()
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 37, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionSnapshot()
+                    e4.snapshot_id = e5 = _SnapshotId()
+                    e4.index, e4.error_code, e5.end_offset, e5.epoch, t = unpack_ihqiB(d, o)
+                    o += 19
+                    if t:
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e5.unknown_tagged_fields = ()
+                    e4.size, e4.position, n = unpack_qqB(d, o)
+                    o += 16
+                    if 0 < n < 128:
+                        e4.unaligned_records = d[o + 1:(o := o + n)]
+                    else:
+                        e4.unaligned_records, o = compact_bytes(d, o + 1, n, "UnalignedRecords")
+                    e4.current_leader = e6 = _LeaderIdAndEpoch()
+                    e6.leader_id = 0
+                    e6.leader_epoch = 0
+                    e6.unknown_tagged_fields = ()
+                    t = d[o]
+                    o += 1
+                    e4.unknown_tagged_fields = ()
+                    if t:
+                        u7 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        for _ in range(t):
+                            t8 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t8 > 127 or n > 127:
+                                t8, n, o = tag_header(d, o - 2)
+                            p9 = o + n
+                            if t8 == 0:
+                                e4.current_leader = e10 = _LeaderIdAndEpoch()
+                                e10.leader_id, e10.leader_epoch, t = unpack_iiB(d, o)
+                                o += 9
+                                if t:
+                                    e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                else:
+                                    e10.unknown_tagged_fields = ()
+                                if o != p9:
+                                    raise wrong_tag_size("CurrentLeader", o)
+                            else:
+                                if u7 is None:
+                                    e4.unknown_tagged_fields = u7 = []
+                                u7.append((t8, d[o:p9]))
+                                o = p9
+                    l3.append(e4)
             t = d[o]
             o += 1
-            e4.unknown_tagged_fields = ()
             if t:
-                u7 = None
-                if t > 127:
-                    t, o = tag_count(d, o, t)
-                for _ in range(t):
-                    t8 = d[o]
-                    n = d[o + 1]
-                    o += 2
-                    if t8 > 127 or n > 127:
-                        t8, n, o = tag_header(d, o - 2)
-                    p9 = o + n
-                    if t8 == 0:
-                        e4.current_leader = e10 = _LeaderIdAndEpoch()
-                        e10.leader_id, e10.leader_epoch, t = unpack_iiB(d, o)
-                        o += 9
-                        if t:
-                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e10.unknown_tagged_fields = ()
-                        if o != p9:
-                            raise wrong_tag_size("CurrentLeader", o)
-                    else:
-                        if u7 is None:
-                            e4.unknown_tagged_fields = u7 = []
-                        u7.append((t8, d[o:p9]))
-                        o = p9
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.node_endpoints = []
     t = d[o]
     o += 1
@@ -425,21 +429,22 @@ def _read_v1(d, o):
                 else:
                     n, o = compact_count(d, o, n, 8, "NodeEndpoints")
                 m.node_endpoints = l14 = []
-                for _ in range(n):
-                    e15 = _NodeEndpoint()
-                    e15.node_id, n = unpack_iB(d, o)
-                    o += 4
-                    if 0 < n < 128:
-                        e15.host = d[o + 1:(o := o + n)].decode()
-                    else:
-                        e15.host, o = compact_string(d, o + 1, n, "Host")
-                    e15.port, t = unpack_HB(d, o)
-                    o += 3
-                    if t:
-                        e15.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e15.unknown_tagged_fields = ()
-                    l14.append(e15)
+                if n:
+                    for _ in range(n):
+                        e15 = _NodeEndpoint()
+                        e15.node_id, n = unpack_iB(d, o)
+                        o += 4
+                        if 0 < n < 128:
+                            e15.host = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e15.host, o = compact_string(d, o + 1, n, "Host")
+                        e15.port, t = unpack_HB(d, o)
+                        o += 3
+                        if t:
+                            e15.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e15.unknown_tagged_fields = ()
+                        l14.append(e15)
                 if o != p13:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:

@@ -211,35 +211,36 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 14, "Coordinators")
     m.coordinators = l1 = []
-    for _ in range(n):
-        e2 = _Coordinator()
-        n = d[o]
-        if 0 < n < 128:
-            e2.key = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.key, o = compact_string(d, o + 1, n, "Key")
-        e2.node_id, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.host, o = compact_string(d, o + 1, n, "Host")
-        e2.port, e2.error_code, n = unpack_ihB(d, o)
-        o += 6
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
+    if n:
+        for _ in range(n):
+            e2 = _Coordinator()
+            n = d[o]
+            if 0 < n < 128:
+                e2.key = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.key, o = compact_string(d, o + 1, n, "Key")
+            e2.node_id, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.host, o = compact_string(d, o + 1, n, "Host")
+            e2.port, e2.error_code, n = unpack_ihB(d, o)
+            o += 6
+            if 0 < n < 128:
+                e2.error_message = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.error_message = None
+                o += 1
+            else:
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+            t = d[o]
             o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -148,40 +148,42 @@ def _read_v0(d, o):
         raise null_field("Resources")
     else:
         m.resources = l1 = []
-        for _ in range(n):
-            e2 = _AlterConfigsResource()
-            e2.resource_type, n = unpack_bh(d, o)
-            o += 3
-            if n >= 0:
-                e2.resource_name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ResourceName")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 5, "Configs")
-            if n < 0:
-                raise null_field("Configs")
-            else:
-                e2.configs = l3 = []
-                for _ in range(n):
-                    e4 = _AlterableConfig()
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.name = d[o:(o := o + n)].decode()
-                    else:
-                        raise null_field("Name")
-                    e4.config_operation, n = unpack_bh(d, o)
-                    o += 3
-                    if n >= 0:
-                        e4.value = d[o:(o := o + n)].decode()
-                    else:
-                        e4.value = None
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _AlterConfigsResource()
+                e2.resource_type, n = unpack_bh(d, o)
+                o += 3
+                if n >= 0:
+                    e2.resource_name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ResourceName")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 5, "Configs")
+                if n < 0:
+                    raise null_field("Configs")
+                else:
+                    e2.configs = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _AlterableConfig()
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.name = d[o:(o := o + n)].decode()
+                            else:
+                                raise null_field("Name")
+                            e4.config_operation, n = unpack_bh(d, o)
+                            o += 3
+                            if n >= 0:
+                                e4.value = d[o:(o := o + n)].decode()
+                            else:
+                                e4.value = None
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.validate_only, = unpack_o(d, o)
     o += 1
@@ -197,51 +199,53 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 4, "Resources")
     m.resources = l1 = []
-    for _ in range(n):
-        e2 = _AlterConfigsResource()
-        e2.resource_type, n = unpack_bB(d, o)
-        o += 1
-        if 0 < n < 128:
-            e2.resource_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 4, "Configs")
-        e2.configs = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _AlterableConfig()
-            n = d[o]
-            if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
-            else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            e4.config_operation, n = unpack_bB(d, o)
+            e2 = _AlterConfigsResource()
+            e2.resource_type, n = unpack_bB(d, o)
             o += 1
             if 0 < n < 128:
-                e4.value = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.value = None
-                o += 1
+                e2.resource_name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 4, "Configs")
+            e2.configs = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _AlterableConfig()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                    e4.config_operation, n = unpack_bB(d, o)
+                    o += 1
+                    if 0 < n < 128:
+                        e4.value = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.value = None
+                        o += 1
+                    else:
+                        e4.value, o = nullable_compact_string(d, o + 1, n, "Value")
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.validate_only, t = unpack_oB(d, o)
     o += 2
     if t:

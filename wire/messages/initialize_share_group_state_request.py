@@ -142,44 +142,46 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _InitializeStateData()
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 17, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 17 * n
-        for v6, v7, v8, t in iterate_iiqB(d[o:p4]):
-            if t:
-                o += 17 * len(l3)
-                for _ in range(n - len(l3)):
-                    e9 = _PartitionData()
-                    e9.partition, e9.state_epoch, e9.start_offset, t = unpack_iiqB(d, o)
-                    o += 17
+    if n:
+        for _ in range(n):
+            e2 = _InitializeStateData()
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 17, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 17 * n
+                for v6, v7, v8, t in iterate_iiqB(d[o:p4]):
                     if t:
-                        e9.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e9.unknown_tagged_fields = ()
-                    l3.append(e9)
-                break
-            e5 = _PartitionData()
-            e5.partition = v6
-            e5.state_epoch = v7
-            e5.start_offset = v8
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 17 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e9 = _PartitionData()
+                            e9.partition, e9.state_epoch, e9.start_offset, t = unpack_iiqB(d, o)
+                            o += 17
+                            if t:
+                                e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e9.unknown_tagged_fields = ()
+                            l3.append(e9)
+                        break
+                    e5 = _PartitionData()
+                    e5.partition = v6
+                    e5.state_epoch = v7
+                    e5.start_offset = v8
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -157,22 +157,23 @@ def _read_v0(d, o):
         raise null_field("Protocols")
     else:
         m.protocols = l1 = []
-        for _ in range(n):
-            e2 = _JoinGroupRequestProtocol()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n >= 0:
-                e2.metadata = d[o:(o := o + n)]
-            else:
-                raise null_field("Metadata")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _JoinGroupRequestProtocol()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n >= 0:
+                    e2.metadata = d[o:(o := o + n)]
+                else:
+                    raise null_field("Metadata")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -207,22 +208,23 @@ def _read_v1(d, o):
         raise null_field("Protocols")
     else:
         m.protocols = l1 = []
-        for _ in range(n):
-            e2 = _JoinGroupRequestProtocol()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n >= 0:
-                e2.metadata = d[o:(o := o + n)]
-            else:
-                raise null_field("Metadata")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _JoinGroupRequestProtocol()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n >= 0:
+                    e2.metadata = d[o:(o := o + n)]
+                else:
+                    raise null_field("Metadata")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -262,22 +264,23 @@ def _read_v5(d, o):
         raise null_field("Protocols")
     else:
         m.protocols = l1 = []
-        for _ in range(n):
-            e2 = _JoinGroupRequestProtocol()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n >= 0:
-                e2.metadata = d[o:(o := o + n)]
-            else:
-                raise null_field("Metadata")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _JoinGroupRequestProtocol()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n >= 0:
+                    e2.metadata = d[o:(o := o + n)]
+                else:
+                    raise null_field("Metadata")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -316,25 +319,26 @@ def _read_v6(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Protocols")
     m.protocols = l1 = []
-    for _ in range(n):
-        e2 = _JoinGroupRequestProtocol()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        if 0 < n < 128:
-            e2.metadata = d[o + 1:(o := o + n)]
-        else:
-            e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _JoinGroupRequestProtocol()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            if 0 < n < 128:
+                e2.metadata = d[o + 1:(o := o + n)]
+            else:
+                e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -377,25 +381,26 @@ def _read_v8(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Protocols")
     m.protocols = l1 = []
-    for _ in range(n):
-        e2 = _JoinGroupRequestProtocol()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        if 0 < n < 128:
-            e2.metadata = d[o + 1:(o := o + n)]
-        else:
-            e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _JoinGroupRequestProtocol()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            if 0 < n < 128:
+                e2.metadata = d[o + 1:(o := o + n)]
+            else:
+                e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     if 0 < n < 128:
         m.reason = d[o + 1:(o := o + n)].decode()

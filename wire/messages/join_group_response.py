@@ -164,23 +164,24 @@ def _read_v0(d, o):
         raise null_field("Members")
     else:
         m.members = l1 = []
-        for _ in range(n):
-            e2 = _JoinGroupResponseMember()
-            e2.group_instance_id = None
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.member_id = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("MemberId")
-            n, = unpack_i(d, o)
-            o += 4
-            if n >= 0:
-                e2.metadata = d[o:(o := o + n)]
-            else:
-                raise null_field("Metadata")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _JoinGroupResponseMember()
+                e2.group_instance_id = None
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.member_id = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("MemberId")
+                n, = unpack_i(d, o)
+                o += 4
+                if n >= 0:
+                    e2.metadata = d[o:(o := o + n)]
+                else:
+                    raise null_field("Metadata")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -215,23 +216,24 @@ def _read_v2(d, o):
         raise null_field("Members")
     else:
         m.members = l1 = []
-        for _ in range(n):
-            e2 = _JoinGroupResponseMember()
-            e2.group_instance_id = None
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.member_id = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("MemberId")
-            n, = unpack_i(d, o)
-            o += 4
-            if n >= 0:
-                e2.metadata = d[o:(o := o + n)]
-            else:
-                raise null_field("Metadata")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _JoinGroupResponseMember()
+                e2.group_instance_id = None
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.member_id = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("MemberId")
+                n, = unpack_i(d, o)
+                o += 4
+                if n >= 0:
+                    e2.metadata = d[o:(o := o + n)]
+                else:
+                    raise null_field("Metadata")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -266,28 +268,29 @@ def _read_v5(d, o):
         raise null_field("Members")
     else:
         m.members = l1 = []
-        for _ in range(n):
-            e2 = _JoinGroupResponseMember()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.member_id = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("MemberId")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.group_instance_id = d[o:(o := o + n)].decode()
-            else:
-                e2.group_instance_id = None
-            n, = unpack_i(d, o)
-            o += 4
-            if n >= 0:
-                e2.metadata = d[o:(o := o + n)]
-            else:
-                raise null_field("Metadata")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _JoinGroupResponseMember()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.member_id = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("MemberId")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.group_instance_id = d[o:(o := o + n)].decode()
+                else:
+                    e2.group_instance_id = None
+                n, = unpack_i(d, o)
+                o += 4
+                if n >= 0:
+                    e2.metadata = d[o:(o := o + n)]
+                else:
+                    raise null_field("Metadata")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -319,33 +322,34 @@ def _read_v6(d, o):
     else:
         n, o = compact_count(d, o, n, 4, "Members")
     m.members = l1 = []
-    for _ in range(n):
-        e2 = _JoinGroupResponseMember()
-        n = d[o]
-        if 0 < n < 128:
-            e2.member_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_instance_id = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.group_instance_id = None
+    if n:
+        for _ in range(n):
+            e2 = _JoinGroupResponseMember()
+            n = d[o]
+            if 0 < n < 128:
+                e2.member_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_instance_id = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.group_instance_id = None
+                o += 1
+            else:
+                e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.metadata = d[o + 1:(o := o + n)]
+            else:
+                e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
+            t = d[o]
             o += 1
-        else:
-            e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.metadata = d[o + 1:(o := o + n)]
-        else:
-            e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -392,33 +396,34 @@ def _read_v7(d, o):
     else:
         n, o = compact_count(d, o, n, 4, "Members")
     m.members = l1 = []
-    for _ in range(n):
-        e2 = _JoinGroupResponseMember()
-        n = d[o]
-        if 0 < n < 128:
-            e2.member_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_instance_id = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.group_instance_id = None
+    if n:
+        for _ in range(n):
+            e2 = _JoinGroupResponseMember()
+            n = d[o]
+            if 0 < n < 128:
+                e2.member_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_instance_id = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.group_instance_id = None
+                o += 1
+            else:
+                e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.metadata = d[o + 1:(o := o + n)]
+            else:
+                e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
+            t = d[o]
             o += 1
-        else:
-            e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.metadata = d[o + 1:(o := o + n)]
-        else:
-            e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -465,33 +470,34 @@ def _read_v9(d, o):
     else:
         n, o = compact_count(d, o, n, 4, "Members")
     m.members = l1 = []
-    for _ in range(n):
-        e2 = _JoinGroupResponseMember()
-        n = d[o]
-        if 0 < n < 128:
-            e2.member_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_instance_id = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.group_instance_id = None
+    if n:
+        for _ in range(n):
+            e2 = _JoinGroupResponseMember()
+            n = d[o]
+            if 0 < n < 128:
+                e2.member_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_instance_id = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.group_instance_id = None
+                o += 1
+            else:
+                e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.metadata = d[o + 1:(o := o + n)]
+            else:
+                e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
+            t = d[o]
             o += 1
-        else:
-            e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.metadata = d[o + 1:(o := o + n)]
-        else:
-            e2.metadata, o = compact_bytes(d, o + 1, n, "Metadata")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

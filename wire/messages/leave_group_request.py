@@ -146,23 +146,24 @@ def _read_v3(d, o):
         raise null_field("Members")
     else:
         m.members = l1 = []
-        for _ in range(n):
-            e2 = _MemberIdentity()
-            e2.reason = None
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.member_id = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("MemberId")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.group_instance_id = d[o:(o := o + n)].decode()
-            else:
-                e2.group_instance_id = None
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _MemberIdentity()
+                e2.reason = None
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.member_id = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("MemberId")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.group_instance_id = d[o:(o := o + n)].decode()
+                else:
+                    e2.group_instance_id = None
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -182,29 +183,30 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Members")
     m.members = l1 = []
-    for _ in range(n):
-        e2 = _MemberIdentity()
-        e2.reason = None
-        n = d[o]
-        if 0 < n < 128:
-            e2.member_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_instance_id = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.group_instance_id = None
+    if n:
+        for _ in range(n):
+            e2 = _MemberIdentity()
+            e2.reason = None
+            n = d[o]
+            if 0 < n < 128:
+                e2.member_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_instance_id = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.group_instance_id = None
+                o += 1
+            else:
+                e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+            t = d[o]
             o += 1
-        else:
-            e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -229,36 +231,37 @@ def _read_v5(d, o):
     else:
         n, o = compact_count(d, o, n, 4, "Members")
     m.members = l1 = []
-    for _ in range(n):
-        e2 = _MemberIdentity()
-        n = d[o]
-        if 0 < n < 128:
-            e2.member_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_instance_id = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.group_instance_id = None
+    if n:
+        for _ in range(n):
+            e2 = _MemberIdentity()
+            n = d[o]
+            if 0 < n < 128:
+                e2.member_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_instance_id = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.group_instance_id = None
+                o += 1
+            else:
+                e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.reason = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.reason = None
+                o += 1
+            else:
+                e2.reason, o = nullable_compact_string(d, o + 1, n, "Reason")
+            t = d[o]
             o += 1
-        else:
-            e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.reason = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.reason = None
-            o += 1
-        else:
-            e2.reason, o = nullable_compact_string(d, o + 1, n, "Reason")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

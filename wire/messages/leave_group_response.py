@@ -145,24 +145,25 @@ def _read_v3(d, o):
         raise null_field("Members")
     else:
         m.members = l1 = []
-        for _ in range(n):
-            e2 = _MemberResponse()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.member_id = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("MemberId")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.group_instance_id = d[o:(o := o + n)].decode()
-            else:
-                e2.group_instance_id = None
-            e2.unknown_tagged_fields = ()
-            e2.error_code, = unpack_h(d, o)
-            o += 2
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _MemberResponse()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.member_id = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("MemberId")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.group_instance_id = d[o:(o := o + n)].decode()
+                else:
+                    e2.group_instance_id = None
+                e2.unknown_tagged_fields = ()
+                e2.error_code, = unpack_h(d, o)
+                o += 2
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -176,28 +177,29 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "Members")
     m.members = l1 = []
-    for _ in range(n):
-        e2 = _MemberResponse()
-        n = d[o]
-        if 0 < n < 128:
-            e2.member_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_instance_id = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.group_instance_id = None
-            o += 1
-        else:
-            e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
-        e2.error_code, t = unpack_hB(d, o)
-        o += 3
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _MemberResponse()
+            n = d[o]
+            if 0 < n < 128:
+                e2.member_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_instance_id = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.group_instance_id = None
+                o += 1
+            else:
+                e2.group_instance_id, o = nullable_compact_string(d, o + 1, n, "GroupInstanceId")
+            e2.error_code, t = unpack_hB(d, o)
+            o += 3
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -114,21 +114,22 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 2, "ConfigResources")
     m.config_resources = l1 = []
-    for _ in range(n):
-        e2 = _ConfigResource()
-        e2.resource_type = 16
-        n = d[o]
-        if 0 < n < 128:
-            e2.resource_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _ConfigResource()
+            e2.resource_type = 16
+            n = d[o]
+            if 0 < n < 128:
+                e2.resource_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -147,20 +148,21 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "ConfigResources")
     m.config_resources = l1 = []
-    for _ in range(n):
-        e2 = _ConfigResource()
-        n = d[o]
-        if 0 < n < 128:
-            e2.resource_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
-        e2.resource_type, t = unpack_bB(d, o)
-        o += 2
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _ConfigResource()
+            n = d[o]
+            if 0 < n < 128:
+                e2.resource_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.resource_name, o = compact_string(d, o + 1, n, "ResourceName")
+            e2.resource_type, t = unpack_bB(d, o)
+            o += 2
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -126,24 +126,25 @@ def _read_v0(d, o):
         raise null_field("Groups")
     else:
         m.groups = l1 = []
-        for _ in range(n):
-            e2 = _ListedGroup()
-            e2.group_state = ""
-            e2.group_type = ""
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.group_id = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("GroupId")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.protocol_type = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ProtocolType")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _ListedGroup()
+                e2.group_state = ""
+                e2.group_type = ""
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.group_id = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("GroupId")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.protocol_type = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ProtocolType")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -158,24 +159,25 @@ def _read_v1(d, o):
         raise null_field("Groups")
     else:
         m.groups = l1 = []
-        for _ in range(n):
-            e2 = _ListedGroup()
-            e2.group_state = ""
-            e2.group_type = ""
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.group_id = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("GroupId")
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.protocol_type = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("ProtocolType")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _ListedGroup()
+                e2.group_state = ""
+                e2.group_type = ""
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.group_id = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("GroupId")
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.protocol_type = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("ProtocolType")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -189,27 +191,28 @@ def _read_v3(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Groups")
     m.groups = l1 = []
-    for _ in range(n):
-        e2 = _ListedGroup()
-        e2.group_state = ""
-        e2.group_type = ""
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.protocol_type = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _ListedGroup()
+            e2.group_state = ""
+            e2.group_type = ""
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.protocol_type = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -228,31 +231,32 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 4, "Groups")
     m.groups = l1 = []
-    for _ in range(n):
-        e2 = _ListedGroup()
-        e2.group_type = ""
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.protocol_type = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_state = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _ListedGroup()
+            e2.group_type = ""
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.protocol_type = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_state = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -271,35 +275,36 @@ def _read_v5(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "Groups")
     m.groups = l1 = []
-    for _ in range(n):
-        e2 = _ListedGroup()
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.protocol_type = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_state = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_type = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_type, o = compact_string(d, o + 1, n, "GroupType")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _ListedGroup()
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.protocol_type = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.protocol_type, o = compact_string(d, o + 1, n, "ProtocolType")
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_state = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_type = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.group_type, o = compact_string(d, o + 1, n, "GroupType")
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

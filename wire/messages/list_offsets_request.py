@@ -159,34 +159,36 @@ def _read_v1(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _ListOffsetsTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 12, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                p4 = o + 12 * n
-                for v6, v7 in iterate_iq(d[o:p4]):
-                    e5 = _ListOffsetsPartition()
-                    e5.current_leader_epoch = -1
-                    e5.partition_index = v6
-                    e5.timestamp = v7
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _ListOffsetsTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 12, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        p4 = o + 12 * n
+                        for v6, v7 in iterate_iq(d[o:p4]):
+                            e5 = _ListOffsetsPartition()
+                            e5.current_leader_epoch = -1
+                            e5.partition_index = v6
+                            e5.timestamp = v7
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -202,34 +204,36 @@ def _read_v2(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _ListOffsetsTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 12, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                p4 = o + 12 * n
-                for v6, v7 in iterate_iq(d[o:p4]):
-                    e5 = _ListOffsetsPartition()
-                    e5.current_leader_epoch = -1
-                    e5.partition_index = v6
-                    e5.timestamp = v7
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _ListOffsetsTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 12, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        p4 = o + 12 * n
+                        for v6, v7 in iterate_iq(d[o:p4]):
+                            e5 = _ListOffsetsPartition()
+                            e5.current_leader_epoch = -1
+                            e5.partition_index = v6
+                            e5.timestamp = v7
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -245,34 +249,36 @@ def _read_v4(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _ListOffsetsTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 16, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                p4 = o + 16 * n
-                for v6, v7, v8 in iterate_iiq(d[o:p4]):
-                    e5 = _ListOffsetsPartition()
-                    e5.partition_index = v6
-                    e5.current_leader_epoch = v7
-                    e5.timestamp = v8
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _ListOffsetsTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 16, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        p4 = o + 16 * n
+                        for v6, v7, v8 in iterate_iiq(d[o:p4]):
+                            e5 = _ListOffsetsPartition()
+                            e5.partition_index = v6
+                            e5.current_leader_epoch = v7
+                            e5.timestamp = v8
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -287,49 +293,51 @@ def _read_v6(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _ListOffsetsTopic()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 17, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 17 * n
-        for v6, v7, v8, t in iterate_iiqB(d[o:p4]):
-            if t:
-                o += 17 * len(l3)
-                for _ in range(n - len(l3)):
-                    e9 = _ListOffsetsPartition()
-                    e9.partition_index, e9.current_leader_epoch, e9.timestamp, t = unpack_iiqB(d, o)
-                    o += 17
+    if n:
+        for _ in range(n):
+            e2 = _ListOffsetsTopic()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 17, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 17 * n
+                for v6, v7, v8, t in iterate_iiqB(d[o:p4]):
                     if t:
-                        e9.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e9.unknown_tagged_fields = ()
-                    l3.append(e9)
-                break
-            e5 = _ListOffsetsPartition()
-            e5.partition_index = v6
-            e5.current_leader_epoch = v7
-            e5.timestamp = v8
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 17 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e9 = _ListOffsetsPartition()
+                            e9.partition_index, e9.current_leader_epoch, e9.timestamp, t = unpack_iiqB(d, o)
+                            o += 17
+                            if t:
+                                e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e9.unknown_tagged_fields = ()
+                            l3.append(e9)
+                        break
+                    e5 = _ListOffsetsPartition()
+                    e5.partition_index = v6
+                    e5.current_leader_epoch = v7
+                    e5.timestamp = v8
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -348,49 +356,51 @@ def _read_v10(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _ListOffsetsTopic()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 17, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 17 * n
-        for v6, v7, v8, t in iterate_iiqB(d[o:p4]):
-            if t:
-                o += 17 * len(l3)
-                for _ in range(n - len(l3)):
-                    e9 = _ListOffsetsPartition()
-                    e9.partition_index, e9.current_leader_epoch, e9.timestamp, t = unpack_iiqB(d, o)
-                    o += 17
+    if n:
+        for _ in range(n):
+            e2 = _ListOffsetsTopic()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 17, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 17 * n
+                for v6, v7, v8, t in iterate_iiqB(d[o:p4]):
                     if t:
-                        e9.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e9.unknown_tagged_fields = ()
-                    l3.append(e9)
-                break
-            e5 = _ListOffsetsPartition()
-            e5.partition_index = v6
-            e5.current_leader_epoch = v7
-            e5.timestamp = v8
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 17 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e9 = _ListOffsetsPartition()
+                            e9.partition_index, e9.current_leader_epoch, e9.timestamp, t = unpack_iiqB(d, o)
+                            o += 17
+                            if t:
+                                e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e9.unknown_tagged_fields = ()
+                            l3.append(e9)
+                        break
+                    e5 = _ListOffsetsPartition()
+                    e5.partition_index = v6
+                    e5.current_leader_epoch = v7
+                    e5.timestamp = v8
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.timeout_ms, t = unpack_iB(d, o)
     o += 5
     if t:

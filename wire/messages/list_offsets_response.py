@@ -153,36 +153,38 @@ def _read_v1(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _ListOffsetsTopicResponse()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 22, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                p4 = o + 22 * n
-                for v6, v7, v8, v9 in iterate_ihqq(d[o:p4]):
-                    e5 = _ListOffsetsPartitionResponse()
-                    e5.leader_epoch = -1
-                    e5.partition_index = v6
-                    e5.error_code = v7
-                    e5.timestamp = v8
-                    e5.offset = v9
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _ListOffsetsTopicResponse()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 22, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        p4 = o + 22 * n
+                        for v6, v7, v8, v9 in iterate_ihqq(d[o:p4]):
+                            e5 = _ListOffsetsPartitionResponse()
+                            e5.leader_epoch = -1
+                            e5.partition_index = v6
+                            e5.error_code = v7
+                            e5.timestamp = v8
+                            e5.offset = v9
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -197,36 +199,38 @@ def _read_v2(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _ListOffsetsTopicResponse()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 22, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                p4 = o + 22 * n
-                for v6, v7, v8, v9 in iterate_ihqq(d[o:p4]):
-                    e5 = _ListOffsetsPartitionResponse()
-                    e5.leader_epoch = -1
-                    e5.partition_index = v6
-                    e5.error_code = v7
-                    e5.timestamp = v8
-                    e5.offset = v9
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _ListOffsetsTopicResponse()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 22, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        p4 = o + 22 * n
+                        for v6, v7, v8, v9 in iterate_ihqq(d[o:p4]):
+                            e5 = _ListOffsetsPartitionResponse()
+                            e5.leader_epoch = -1
+                            e5.partition_index = v6
+                            e5.error_code = v7
+                            e5.timestamp = v8
+                            e5.offset = v9
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -241,36 +245,38 @@ def _read_v4(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _ListOffsetsTopicResponse()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 26, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                p4 = o + 26 * n
-                for v6, v7, v8, v9, v10 in iterate_ihqqi(d[o:p4]):
-                    e5 = _ListOffsetsPartitionResponse()
-                    e5.partition_index = v6
-                    e5.error_code = v7
-                    e5.timestamp = v8
-                    e5.offset = v9
-                    e5.leader_epoch = v10
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _ListOffsetsTopicResponse()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 26, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        p4 = o + 26 * n
+                        for v6, v7, v8, v9, v10 in iterate_ihqqi(d[o:p4]):
+                            e5 = _ListOffsetsPartitionResponse()
+                            e5.partition_index = v6
+                            e5.error_code = v7
+                            e5.timestamp = v8
+                            e5.offset = v9
+                            e5.leader_epoch = v10
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -284,51 +290,53 @@ def _read_v6(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _ListOffsetsTopicResponse()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 27, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 27 * n
-        for v6, v7, v8, v9, v10, t in iterate_ihqqiB(d[o:p4]):
-            if t:
-                o += 27 * len(l3)
-                for _ in range(n - len(l3)):
-                    e11 = _ListOffsetsPartitionResponse()
-                    e11.partition_index, e11.error_code, e11.timestamp, e11.offset, e11.leader_epoch, t = unpack_ihqqiB(d, o)
-                    o += 27
+    if n:
+        for _ in range(n):
+            e2 = _ListOffsetsTopicResponse()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 27, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 27 * n
+                for v6, v7, v8, v9, v10, t in iterate_ihqqiB(d[o:p4]):
                     if t:
-                        e11.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e11.unknown_tagged_fields = ()
-                    l3.append(e11)
-                break
-            e5 = _ListOffsetsPartitionResponse()
-            e5.partition_index = v6
-            e5.error_code = v7
-            e5.timestamp = v8
-            e5.offset = v9
-            e5.leader_epoch = v10
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 27 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e11 = _ListOffsetsPartitionResponse()
+                            e11.partition_index, e11.error_code, e11.timestamp, e11.offset, e11.leader_epoch, t = unpack_ihqqiB(d, o)
+                            o += 27
+                            if t:
+                                e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e11.unknown_tagged_fields = ()
+                            l3.append(e11)
+                        break
+                    e5 = _ListOffsetsPartitionResponse()
+                    e5.partition_index = v6
+                    e5.error_code = v7
+                    e5.timestamp = v8
+                    e5.offset = v9
+                    e5.leader_epoch = v10
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -117,31 +117,32 @@ def _read_v0(d, o):
         m.topics = None
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _ListPartitionReassignmentsTopics()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
-            else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e2.partition_indexes = []
-            else:
-                n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-                e2.partition_indexes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
-            if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _ListPartitionReassignmentsTopics()
+                n = d[o]
+                if 0 < n < 128:
+                    e2.name = d[o + 1:(o := o + n)].decode()
+                else:
+                    e2.name, o = compact_string(d, o + 1, n, "Name")
+                n = d[o]
+                o += 1
+                if 1 < n < 128:
+                    e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e2.partition_indexes = []
+                else:
+                    n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                    e2.partition_indexes = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                t = d[o]
+                o += 1
+                if t:
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e2.unknown_tagged_fields = ()
+                l1.append(e2)
     t = d[o]
     o += 1
     if t:

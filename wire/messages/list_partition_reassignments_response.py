@@ -155,71 +155,73 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _OngoingTopicReassignment()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 8, "Partitions")
-        e2.partitions = l3 = []
-        c4 = n
-        while len(l3) < c4:
-            e5 = _OngoingPartitionReassignment()
-            e5.partition_index, n = unpack_iB(d, o)
-            o += 5
-            if 1 < n < 128:
-                e5.replicas = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e5.replicas = []
+    if n:
+        for _ in range(n):
+            e2 = _OngoingTopicReassignment()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                n, o = compact_count(d, o, n, 4, "Replicas")
-                e5.replicas = [*unpack_all_i[n](d, o)]
-                o += 4 * n
+                e2.name, o = compact_string(d, o + 1, n, "Name")
             n = d[o]
             o += 1
-            if 1 < n < 128:
-                e5.adding_replicas = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e5.adding_replicas = []
+            if 0 < n < 128:
+                n -= 1
             else:
-                n, o = compact_count(d, o, n, 4, "AddingReplicas")
-                e5.adding_replicas = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e5.removing_replicas = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e5.removing_replicas = []
-            else:
-                n, o = compact_count(d, o, n, 4, "RemovingReplicas")
-                e5.removing_replicas = [*unpack_all_i[n](d, o)]
-                o += 4 * n
+                n, o = compact_count(d, o, n, 8, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                c4 = n
+                while len(l3) < c4:
+                    e5 = _OngoingPartitionReassignment()
+                    e5.partition_index, n = unpack_iB(d, o)
+                    o += 5
+                    if 1 < n < 128:
+                        e5.replicas = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e5.replicas = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "Replicas")
+                        e5.replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e5.adding_replicas = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e5.adding_replicas = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "AddingReplicas")
+                        e5.adding_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e5.removing_replicas = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e5.removing_replicas = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "RemovingReplicas")
+                        e5.removing_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                    o = _shapes_0[len(e5.replicas), len(e5.adding_replicas), len(e5.removing_replicas)](d, o, c4 - len(l3), l3)
             t = d[o]
             o += 1
             if t:
-                e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e5.unknown_tagged_fields = ()
-            l3.append(e5)
-            o = _shapes_0[len(e5.replicas), len(e5.adding_replicas), len(e5.removing_replicas)](d, o, c4 - len(l3), l3)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

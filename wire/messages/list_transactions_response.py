@@ -132,26 +132,27 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 11, "TransactionStates")
     m.transaction_states = l3 = []
-    for _ in range(n):
-        e4 = _TransactionState()
-        n = d[o]
-        if 0 < n < 128:
-            e4.transactional_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e4.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
-        e4.producer_id, n = unpack_qB(d, o)
-        o += 8
-        if 0 < n < 128:
-            e4.transaction_state = d[o + 1:(o := o + n)].decode()
-        else:
-            e4.transaction_state, o = compact_string(d, o + 1, n, "TransactionState")
-        t = d[o]
-        o += 1
-        if t:
-            e4.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e4.unknown_tagged_fields = ()
-        l3.append(e4)
+    if n:
+        for _ in range(n):
+            e4 = _TransactionState()
+            n = d[o]
+            if 0 < n < 128:
+                e4.transactional_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e4.transactional_id, o = compact_string(d, o + 1, n, "TransactionalId")
+            e4.producer_id, n = unpack_qB(d, o)
+            o += 8
+            if 0 < n < 128:
+                e4.transaction_state = d[o + 1:(o := o + n)].decode()
+            else:
+                e4.transaction_state, o = compact_string(d, o + 1, n, "TransactionState")
+            t = d[o]
+            o += 1
+            if t:
+                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e4.unknown_tagged_fields = ()
+            l3.append(e4)
     t = d[o]
     o += 1
     if t:

@@ -137,17 +137,18 @@ def _read_v0(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _MetadataRequestTopic()
-            e2.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _MetadataRequestTopic()
+                e2.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -165,17 +166,18 @@ def _read_v1(d, o):
         m.topics = None
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _MetadataRequestTopic()
-            e2.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _MetadataRequestTopic()
+                e2.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -192,17 +194,18 @@ def _read_v4(d, o):
         m.topics = None
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _MetadataRequestTopic()
-            e2.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _MetadataRequestTopic()
+                e2.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.allow_auto_topic_creation, = unpack_o(d, o)
     o += 1
@@ -219,17 +222,18 @@ def _read_v8(d, o):
         m.topics = None
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _MetadataRequestTopic()
-            e2.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _MetadataRequestTopic()
+                e2.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.allow_auto_topic_creation, m.include_cluster_authorized_operations, m.include_topic_authorized_operations = unpack_ooo(d, o)
     o += 3
@@ -248,21 +252,22 @@ def _read_v9(d, o):
         m.topics = None
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _MetadataRequestTopic()
-            e2.topic_id = ZERO_UUID
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
-            else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            t = d[o]
-            o += 1
-            if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _MetadataRequestTopic()
+                e2.topic_id = ZERO_UUID
+                n = d[o]
+                if 0 < n < 128:
+                    e2.name = d[o + 1:(o := o + n)].decode()
+                else:
+                    e2.name, o = compact_string(d, o + 1, n, "Name")
+                t = d[o]
+                o += 1
+                if t:
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.allow_auto_topic_creation, m.include_cluster_authorized_operations, m.include_topic_authorized_operations, t = unpack_oooB(d, o)
     o += 4
     if t:
@@ -284,24 +289,25 @@ def _read_v10(d, o):
         m.topics = None
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _MetadataRequestTopic()
-            e2.topic_id, n = unpack_UB(d, o)
-            o += 16
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e2.name = None
+        if n:
+            for _ in range(n):
+                e2 = _MetadataRequestTopic()
+                e2.topic_id, n = unpack_UB(d, o)
+                o += 16
+                if 0 < n < 128:
+                    e2.name = d[o + 1:(o := o + n)].decode()
+                elif n == 0:
+                    e2.name = None
+                    o += 1
+                else:
+                    e2.name, o = nullable_compact_string(d, o + 1, n, "Name")
+                t = d[o]
                 o += 1
-            else:
-                e2.name, o = nullable_compact_string(d, o + 1, n, "Name")
-            t = d[o]
-            o += 1
-            if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                if t:
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.allow_auto_topic_creation, m.include_cluster_authorized_operations, m.include_topic_authorized_operations, t = unpack_oooB(d, o)
     o += 4
     if t:
@@ -324,24 +330,25 @@ def _read_v11(d, o):
         m.topics = None
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _MetadataRequestTopic()
-            e2.topic_id, n = unpack_UB(d, o)
-            o += 16
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e2.name = None
+        if n:
+            for _ in range(n):
+                e2 = _MetadataRequestTopic()
+                e2.topic_id, n = unpack_UB(d, o)
+                o += 16
+                if 0 < n < 128:
+                    e2.name = d[o + 1:(o := o + n)].decode()
+                elif n == 0:
+                    e2.name = None
+                    o += 1
+                else:
+                    e2.name, o = nullable_compact_string(d, o + 1, n, "Name")
+                t = d[o]
                 o += 1
-            else:
-                e2.name, o = nullable_compact_string(d, o + 1, n, "Name")
-            t = d[o]
-            o += 1
-            if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                if t:
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.allow_auto_topic_creation, m.include_topic_authorized_operations, t = unpack_ooB(d, o)
     o += 3
     if t:

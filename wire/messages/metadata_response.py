@@ -226,19 +226,20 @@ def _read_v0(d, o):
         raise null_field("Brokers")
     else:
         m.brokers = l1 = []
-        for _ in range(n):
-            e2 = _MetadataResponseBroker()
-            e2.rack = None
-            e2.node_id, n = unpack_ih(d, o)
-            o += 6
-            if n >= 0:
-                e2.host = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Host")
-            e2.unknown_tagged_fields = ()
-            e2.port, = unpack_i(d, o)
-            o += 4
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _MetadataResponseBroker()
+                e2.rack = None
+                e2.node_id, n = unpack_ih(d, o)
+                o += 6
+                if n >= 0:
+                    e2.host = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Host")
+                e2.unknown_tagged_fields = ()
+                e2.port, = unpack_i(d, o)
+                o += 4
+                l1.append(e2)
     n, = unpack_i(d, o)
     o += 4
     if n > 127:
@@ -247,51 +248,53 @@ def _read_v0(d, o):
         raise null_field("Topics")
     else:
         m.topics = l3 = []
-        for _ in range(n):
-            e4 = _MetadataResponseTopic()
-            e4.topic_id = ZERO_UUID
-            e4.is_internal = False
-            e4.topic_authorized_operations = -2147483648
-            e4.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e4.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 18, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e4.partitions = l5 = []
-                for _ in range(n):
-                    e6 = _MetadataResponsePartition()
-                    e6.leader_epoch = -1
-                    e6.offline_replicas = []
-                    e6.error_code, e6.partition_index, e6.leader_id, n = unpack_hiii(d, o)
-                    o += 14
-                    if n > 127:
-                        check_count(d, o, n, 4, "ReplicaNodes")
-                    if n < 0:
-                        raise null_field("ReplicaNodes")
-                    else:
-                        e6.replica_nodes = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n > 127:
-                        check_count(d, o, n, 4, "IsrNodes")
-                    if n < 0:
-                        raise null_field("IsrNodes")
-                    else:
-                        e6.isr_nodes = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    e6.unknown_tagged_fields = ()
-                    l5.append(e6)
-            e4.unknown_tagged_fields = ()
-            l3.append(e4)
+        if n:
+            for _ in range(n):
+                e4 = _MetadataResponseTopic()
+                e4.topic_id = ZERO_UUID
+                e4.is_internal = False
+                e4.topic_authorized_operations = -2147483648
+                e4.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e4.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 18, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e4.partitions = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _MetadataResponsePartition()
+                            e6.leader_epoch = -1
+                            e6.offline_replicas = []
+                            e6.error_code, e6.partition_index, e6.leader_id, n = unpack_hiii(d, o)
+                            o += 14
+                            if n > 127:
+                                check_count(d, o, n, 4, "ReplicaNodes")
+                            if n < 0:
+                                raise null_field("ReplicaNodes")
+                            else:
+                                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n > 127:
+                                check_count(d, o, n, 4, "IsrNodes")
+                            if n < 0:
+                                raise null_field("IsrNodes")
+                            else:
+                                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            e6.unknown_tagged_fields = ()
+                            l5.append(e6)
+                e4.unknown_tagged_fields = ()
+                l3.append(e4)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -310,22 +313,23 @@ def _read_v1(d, o):
         raise null_field("Brokers")
     else:
         m.brokers = l1 = []
-        for _ in range(n):
-            e2 = _MetadataResponseBroker()
-            e2.node_id, n = unpack_ih(d, o)
-            o += 6
-            if n >= 0:
-                e2.host = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Host")
-            e2.port, n = unpack_ih(d, o)
-            o += 6
-            if n >= 0:
-                e2.rack = d[o:(o := o + n)].decode()
-            else:
-                e2.rack = None
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _MetadataResponseBroker()
+                e2.node_id, n = unpack_ih(d, o)
+                o += 6
+                if n >= 0:
+                    e2.host = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Host")
+                e2.port, n = unpack_ih(d, o)
+                o += 6
+                if n >= 0:
+                    e2.rack = d[o:(o := o + n)].decode()
+                else:
+                    e2.rack = None
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.controller_id, n = unpack_ii(d, o)
     o += 8
     if n > 127:
@@ -334,50 +338,52 @@ def _read_v1(d, o):
         raise null_field("Topics")
     else:
         m.topics = l3 = []
-        for _ in range(n):
-            e4 = _MetadataResponseTopic()
-            e4.topic_id = ZERO_UUID
-            e4.topic_authorized_operations = -2147483648
-            e4.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e4.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            e4.is_internal, n = unpack_oi(d, o)
-            o += 5
-            if n > 127:
-                check_count(d, o, n, 18, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e4.partitions = l5 = []
-                for _ in range(n):
-                    e6 = _MetadataResponsePartition()
-                    e6.leader_epoch = -1
-                    e6.offline_replicas = []
-                    e6.error_code, e6.partition_index, e6.leader_id, n = unpack_hiii(d, o)
-                    o += 14
-                    if n > 127:
-                        check_count(d, o, n, 4, "ReplicaNodes")
-                    if n < 0:
-                        raise null_field("ReplicaNodes")
-                    else:
-                        e6.replica_nodes = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n > 127:
-                        check_count(d, o, n, 4, "IsrNodes")
-                    if n < 0:
-                        raise null_field("IsrNodes")
-                    else:
-                        e6.isr_nodes = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    e6.unknown_tagged_fields = ()
-                    l5.append(e6)
-            e4.unknown_tagged_fields = ()
-            l3.append(e4)
+        if n:
+            for _ in range(n):
+                e4 = _MetadataResponseTopic()
+                e4.topic_id = ZERO_UUID
+                e4.topic_authorized_operations = -2147483648
+                e4.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e4.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                e4.is_internal, n = unpack_oi(d, o)
+                o += 5
+                if n > 127:
+                    check_count(d, o, n, 18, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e4.partitions = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _MetadataResponsePartition()
+                            e6.leader_epoch = -1
+                            e6.offline_replicas = []
+                            e6.error_code, e6.partition_index, e6.leader_id, n = unpack_hiii(d, o)
+                            o += 14
+                            if n > 127:
+                                check_count(d, o, n, 4, "ReplicaNodes")
+                            if n < 0:
+                                raise null_field("ReplicaNodes")
+                            else:
+                                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n > 127:
+                                check_count(d, o, n, 4, "IsrNodes")
+                            if n < 0:
+                                raise null_field("IsrNodes")
+                            else:
+                                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            e6.unknown_tagged_fields = ()
+                            l5.append(e6)
+                e4.unknown_tagged_fields = ()
+                l3.append(e4)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -395,22 +401,23 @@ def _read_v2(d, o):
         raise null_field("Brokers")
     else:
         m.brokers = l1 = []
-        for _ in range(n):
-            e2 = _MetadataResponseBroker()
-            e2.node_id, n = unpack_ih(d, o)
-            o += 6
-            if n >= 0:
-                e2.host = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Host")
-            e2.port, n = unpack_ih(d, o)
-            o += 6
-            if n >= 0:
-                e2.rack = d[o:(o := o + n)].decode()
-            else:
-                e2.rack = None
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _MetadataResponseBroker()
+                e2.node_id, n = unpack_ih(d, o)
+                o += 6
+                if n >= 0:
+                    e2.host = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Host")
+                e2.port, n = unpack_ih(d, o)
+                o += 6
+                if n >= 0:
+                    e2.rack = d[o:(o := o + n)].decode()
+                else:
+                    e2.rack = None
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     n, = unpack_h(d, o)
     o += 2
     if n >= 0:
@@ -425,50 +432,52 @@ def _read_v2(d, o):
         raise null_field("Topics")
     else:
         m.topics = l3 = []
-        for _ in range(n):
-            e4 = _MetadataResponseTopic()
-            e4.topic_id = ZERO_UUID
-            e4.topic_authorized_operations = -2147483648
-            e4.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e4.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            e4.is_internal, n = unpack_oi(d, o)
-            o += 5
-            if n > 127:
-                check_count(d, o, n, 18, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e4.partitions = l5 = []
-                for _ in range(n):
-                    e6 = _MetadataResponsePartition()
-                    e6.leader_epoch = -1
-                    e6.offline_replicas = []
-                    e6.error_code, e6.partition_index, e6.leader_id, n = unpack_hiii(d, o)
-                    o += 14
-                    if n > 127:
-                        check_count(d, o, n, 4, "ReplicaNodes")
-                    if n < 0:
-                        raise null_field("ReplicaNodes")
-                    else:
-                        e6.replica_nodes = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n > 127:
-                        check_count(d, o, n, 4, "IsrNodes")
-                    if n < 0:
-                        raise null_field("IsrNodes")
-                    else:
-                        e6.isr_nodes = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    e6.unknown_tagged_fields = ()
-                    l5.append(e6)
-            e4.unknown_tagged_fields = ()
-            l3.append(e4)
+        if n:
+            for _ in range(n):
+                e4 = _MetadataResponseTopic()
+                e4.topic_id = ZERO_UUID
+                e4.topic_authorized_operations = -2147483648
+                e4.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e4.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                e4.is_internal, n = unpack_oi(d, o)
+                o += 5
+                if n > 127:
+                    check_count(d, o, n, 18, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e4.partitions = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _MetadataResponsePartition()
+                            e6.leader_epoch = -1
+                            e6.offline_replicas = []
+                            e6.error_code, e6.partition_index, e6.leader_id, n = unpack_hiii(d, o)
+                            o += 14
+                            if n > 127:
+                                check_count(d, o, n, 4, "ReplicaNodes")
+                            if n < 0:
+                                raise null_field("ReplicaNodes")
+                            else:
+                                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n > 127:
+                                check_count(d, o, n, 4, "IsrNodes")
+                            if n < 0:
+                                raise null_field("IsrNodes")
+                            else:
+                                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            e6.unknown_tagged_fields = ()
+                            l5.append(e6)
+                e4.unknown_tagged_fields = ()
+                l3.append(e4)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -485,22 +494,23 @@ def _read_v3(d, o):
         raise null_field("Brokers")
     else:
         m.brokers = l1 = []
-        for _ in range(n):
-            e2 = _MetadataResponseBroker()
-            e2.node_id, n = unpack_ih(d, o)
-            o += 6
-            if n >= 0:
-                e2.host = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Host")
-            e2.port, n = unpack_ih(d, o)
-            o += 6
-            if n >= 0:
-                e2.rack = d[o:(o := o + n)].decode()
-            else:
-                e2.rack = None
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _MetadataResponseBroker()
+                e2.node_id, n = unpack_ih(d, o)
+                o += 6
+                if n >= 0:
+                    e2.host = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Host")
+                e2.port, n = unpack_ih(d, o)
+                o += 6
+                if n >= 0:
+                    e2.rack = d[o:(o := o + n)].decode()
+                else:
+                    e2.rack = None
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     n, = unpack_h(d, o)
     o += 2
     if n >= 0:
@@ -515,50 +525,52 @@ def _read_v3(d, o):
         raise null_field("Topics")
     else:
         m.topics = l3 = []
-        for _ in range(n):
-            e4 = _MetadataResponseTopic()
-            e4.topic_id = ZERO_UUID
-            e4.topic_authorized_operations = -2147483648
-            e4.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e4.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            e4.is_internal, n = unpack_oi(d, o)
-            o += 5
-            if n > 127:
-                check_count(d, o, n, 18, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e4.partitions = l5 = []
-                for _ in range(n):
-                    e6 = _MetadataResponsePartition()
-                    e6.leader_epoch = -1
-                    e6.offline_replicas = []
-                    e6.error_code, e6.partition_index, e6.leader_id, n = unpack_hiii(d, o)
-                    o += 14
-                    if n > 127:
-                        check_count(d, o, n, 4, "ReplicaNodes")
-                    if n < 0:
-                        raise null_field("ReplicaNodes")
-                    else:
-                        e6.replica_nodes = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n > 127:
-                        check_count(d, o, n, 4, "IsrNodes")
-                    if n < 0:
-                        raise null_field("IsrNodes")
-                    else:
-                        e6.isr_nodes = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    e6.unknown_tagged_fields = ()
-                    l5.append(e6)
-            e4.unknown_tagged_fields = ()
-            l3.append(e4)
+        if n:
+            for _ in range(n):
+                e4 = _MetadataResponseTopic()
+                e4.topic_id = ZERO_UUID
+                e4.topic_authorized_operations = -2147483648
+                e4.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e4.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                e4.is_internal, n = unpack_oi(d, o)
+                o += 5
+                if n > 127:
+                    check_count(d, o, n, 18, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e4.partitions = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _MetadataResponsePartition()
+                            e6.leader_epoch = -1
+                            e6.offline_replicas = []
+                            e6.error_code, e6.partition_index, e6.leader_id, n = unpack_hiii(d, o)
+                            o += 14
+                            if n > 127:
+                                check_count(d, o, n, 4, "ReplicaNodes")
+                            if n < 0:
+                                raise null_field("ReplicaNodes")
+                            else:
+                                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n > 127:
+                                check_count(d, o, n, 4, "IsrNodes")
+                            if n < 0:
+                                raise null_field("IsrNodes")
+                            else:
+                                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            e6.unknown_tagged_fields = ()
+                            l5.append(e6)
+                e4.unknown_tagged_fields = ()
+                l3.append(e4)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -575,22 +587,23 @@ def _read_v5(d, o):
         raise null_field("Brokers")
     else:
         m.brokers = l1 = []
-        for _ in range(n):
-            e2 = _MetadataResponseBroker()
-            e2.node_id, n = unpack_ih(d, o)
-            o += 6
-            if n >= 0:
-                e2.host = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Host")
-            e2.port, n = unpack_ih(d, o)
-            o += 6
-            if n >= 0:
-                e2.rack = d[o:(o := o + n)].decode()
-            else:
-                e2.rack = None
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _MetadataResponseBroker()
+                e2.node_id, n = unpack_ih(d, o)
+                o += 6
+                if n >= 0:
+                    e2.host = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Host")
+                e2.port, n = unpack_ih(d, o)
+                o += 6
+                if n >= 0:
+                    e2.rack = d[o:(o := o + n)].decode()
+                else:
+                    e2.rack = None
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     n, = unpack_h(d, o)
     o += 2
     if n >= 0:
@@ -605,58 +618,60 @@ def _read_v5(d, o):
         raise null_field("Topics")
     else:
         m.topics = l3 = []
-        for _ in range(n):
-            e4 = _MetadataResponseTopic()
-            e4.topic_id = ZERO_UUID
-            e4.topic_authorized_operations = -2147483648
-            e4.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e4.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            e4.is_internal, n = unpack_oi(d, o)
-            o += 5
-            if n > 127:
-                check_count(d, o, n, 22, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e4.partitions = l5 = []
-                for _ in range(n):
-                    e6 = _MetadataResponsePartition()
-                    e6.leader_epoch = -1
-                    e6.error_code, e6.partition_index, e6.leader_id, n = unpack_hiii(d, o)
-                    o += 14
-                    if n > 127:
-                        check_count(d, o, n, 4, "ReplicaNodes")
-                    if n < 0:
-                        raise null_field("ReplicaNodes")
-                    else:
-                        e6.replica_nodes = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n > 127:
-                        check_count(d, o, n, 4, "IsrNodes")
-                    if n < 0:
-                        raise null_field("IsrNodes")
-                    else:
-                        e6.isr_nodes = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n > 127:
-                        check_count(d, o, n, 4, "OfflineReplicas")
-                    if n < 0:
-                        raise null_field("OfflineReplicas")
-                    else:
-                        e6.offline_replicas = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    e6.unknown_tagged_fields = ()
-                    l5.append(e6)
-            e4.unknown_tagged_fields = ()
-            l3.append(e4)
+        if n:
+            for _ in range(n):
+                e4 = _MetadataResponseTopic()
+                e4.topic_id = ZERO_UUID
+                e4.topic_authorized_operations = -2147483648
+                e4.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e4.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                e4.is_internal, n = unpack_oi(d, o)
+                o += 5
+                if n > 127:
+                    check_count(d, o, n, 22, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e4.partitions = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _MetadataResponsePartition()
+                            e6.leader_epoch = -1
+                            e6.error_code, e6.partition_index, e6.leader_id, n = unpack_hiii(d, o)
+                            o += 14
+                            if n > 127:
+                                check_count(d, o, n, 4, "ReplicaNodes")
+                            if n < 0:
+                                raise null_field("ReplicaNodes")
+                            else:
+                                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n > 127:
+                                check_count(d, o, n, 4, "IsrNodes")
+                            if n < 0:
+                                raise null_field("IsrNodes")
+                            else:
+                                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n > 127:
+                                check_count(d, o, n, 4, "OfflineReplicas")
+                            if n < 0:
+                                raise null_field("OfflineReplicas")
+                            else:
+                                e6.offline_replicas = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            e6.unknown_tagged_fields = ()
+                            l5.append(e6)
+                e4.unknown_tagged_fields = ()
+                l3.append(e4)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -673,22 +688,23 @@ def _read_v7(d, o):
         raise null_field("Brokers")
     else:
         m.brokers = l1 = []
-        for _ in range(n):
-            e2 = _MetadataResponseBroker()
-            e2.node_id, n = unpack_ih(d, o)
-            o += 6
-            if n >= 0:
-                e2.host = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Host")
-            e2.port, n = unpack_ih(d, o)
-            o += 6
-            if n >= 0:
-                e2.rack = d[o:(o := o + n)].decode()
-            else:
-                e2.rack = None
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _MetadataResponseBroker()
+                e2.node_id, n = unpack_ih(d, o)
+                o += 6
+                if n >= 0:
+                    e2.host = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Host")
+                e2.port, n = unpack_ih(d, o)
+                o += 6
+                if n >= 0:
+                    e2.rack = d[o:(o := o + n)].decode()
+                else:
+                    e2.rack = None
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     n, = unpack_h(d, o)
     o += 2
     if n >= 0:
@@ -703,57 +719,59 @@ def _read_v7(d, o):
         raise null_field("Topics")
     else:
         m.topics = l3 = []
-        for _ in range(n):
-            e4 = _MetadataResponseTopic()
-            e4.topic_id = ZERO_UUID
-            e4.topic_authorized_operations = -2147483648
-            e4.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e4.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            e4.is_internal, n = unpack_oi(d, o)
-            o += 5
-            if n > 127:
-                check_count(d, o, n, 26, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e4.partitions = l5 = []
-                for _ in range(n):
-                    e6 = _MetadataResponsePartition()
-                    e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiii(d, o)
-                    o += 18
-                    if n > 127:
-                        check_count(d, o, n, 4, "ReplicaNodes")
-                    if n < 0:
-                        raise null_field("ReplicaNodes")
-                    else:
-                        e6.replica_nodes = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n > 127:
-                        check_count(d, o, n, 4, "IsrNodes")
-                    if n < 0:
-                        raise null_field("IsrNodes")
-                    else:
-                        e6.isr_nodes = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n > 127:
-                        check_count(d, o, n, 4, "OfflineReplicas")
-                    if n < 0:
-                        raise null_field("OfflineReplicas")
-                    else:
-                        e6.offline_replicas = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    e6.unknown_tagged_fields = ()
-                    l5.append(e6)
-            e4.unknown_tagged_fields = ()
-            l3.append(e4)
+        if n:
+            for _ in range(n):
+                e4 = _MetadataResponseTopic()
+                e4.topic_id = ZERO_UUID
+                e4.topic_authorized_operations = -2147483648
+                e4.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e4.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                e4.is_internal, n = unpack_oi(d, o)
+                o += 5
+                if n > 127:
+                    check_count(d, o, n, 26, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e4.partitions = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _MetadataResponsePartition()
+                            e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiii(d, o)
+                            o += 18
+                            if n > 127:
+                                check_count(d, o, n, 4, "ReplicaNodes")
+                            if n < 0:
+                                raise null_field("ReplicaNodes")
+                            else:
+                                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n > 127:
+                                check_count(d, o, n, 4, "IsrNodes")
+                            if n < 0:
+                                raise null_field("IsrNodes")
+                            else:
+                                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n > 127:
+                                check_count(d, o, n, 4, "OfflineReplicas")
+                            if n < 0:
+                                raise null_field("OfflineReplicas")
+                            else:
+                                e6.offline_replicas = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            e6.unknown_tagged_fields = ()
+                            l5.append(e6)
+                e4.unknown_tagged_fields = ()
+                l3.append(e4)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -769,22 +787,23 @@ def _read_v8(d, o):
         raise null_field("Brokers")
     else:
         m.brokers = l1 = []
-        for _ in range(n):
-            e2 = _MetadataResponseBroker()
-            e2.node_id, n = unpack_ih(d, o)
-            o += 6
-            if n >= 0:
-                e2.host = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Host")
-            e2.port, n = unpack_ih(d, o)
-            o += 6
-            if n >= 0:
-                e2.rack = d[o:(o := o + n)].decode()
-            else:
-                e2.rack = None
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _MetadataResponseBroker()
+                e2.node_id, n = unpack_ih(d, o)
+                o += 6
+                if n >= 0:
+                    e2.host = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Host")
+                e2.port, n = unpack_ih(d, o)
+                o += 6
+                if n >= 0:
+                    e2.rack = d[o:(o := o + n)].decode()
+                else:
+                    e2.rack = None
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     n, = unpack_h(d, o)
     o += 2
     if n >= 0:
@@ -799,58 +818,60 @@ def _read_v8(d, o):
         raise null_field("Topics")
     else:
         m.topics = l3 = []
-        for _ in range(n):
-            e4 = _MetadataResponseTopic()
-            e4.topic_id = ZERO_UUID
-            e4.error_code, n = unpack_hh(d, o)
-            o += 4
-            if n >= 0:
-                e4.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            e4.is_internal, n = unpack_oi(d, o)
-            o += 5
-            if n > 127:
-                check_count(d, o, n, 26, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e4.partitions = l5 = []
-                for _ in range(n):
-                    e6 = _MetadataResponsePartition()
-                    e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiii(d, o)
-                    o += 18
-                    if n > 127:
-                        check_count(d, o, n, 4, "ReplicaNodes")
-                    if n < 0:
-                        raise null_field("ReplicaNodes")
-                    else:
-                        e6.replica_nodes = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n > 127:
-                        check_count(d, o, n, 4, "IsrNodes")
-                    if n < 0:
-                        raise null_field("IsrNodes")
-                    else:
-                        e6.isr_nodes = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    n, = unpack_i(d, o)
-                    o += 4
-                    if n > 127:
-                        check_count(d, o, n, 4, "OfflineReplicas")
-                    if n < 0:
-                        raise null_field("OfflineReplicas")
-                    else:
-                        e6.offline_replicas = [*unpack_all_i[n](d, o)]
-                        o += 4 * n
-                    e6.unknown_tagged_fields = ()
-                    l5.append(e6)
-            e4.unknown_tagged_fields = ()
-            e4.topic_authorized_operations, = unpack_i(d, o)
-            o += 4
-            l3.append(e4)
+        if n:
+            for _ in range(n):
+                e4 = _MetadataResponseTopic()
+                e4.topic_id = ZERO_UUID
+                e4.error_code, n = unpack_hh(d, o)
+                o += 4
+                if n >= 0:
+                    e4.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                e4.is_internal, n = unpack_oi(d, o)
+                o += 5
+                if n > 127:
+                    check_count(d, o, n, 26, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e4.partitions = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _MetadataResponsePartition()
+                            e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiii(d, o)
+                            o += 18
+                            if n > 127:
+                                check_count(d, o, n, 4, "ReplicaNodes")
+                            if n < 0:
+                                raise null_field("ReplicaNodes")
+                            else:
+                                e6.replica_nodes = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n > 127:
+                                check_count(d, o, n, 4, "IsrNodes")
+                            if n < 0:
+                                raise null_field("IsrNodes")
+                            else:
+                                e6.isr_nodes = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            n, = unpack_i(d, o)
+                            o += 4
+                            if n > 127:
+                                check_count(d, o, n, 4, "OfflineReplicas")
+                            if n < 0:
+                                raise null_field("OfflineReplicas")
+                            else:
+                                e6.offline_replicas = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            e6.unknown_tagged_fields = ()
+                            l5.append(e6)
+                e4.unknown_tagged_fields = ()
+                e4.topic_authorized_operations, = unpack_i(d, o)
+                o += 4
+                l3.append(e4)
     m.unknown_tagged_fields = ()
     m.cluster_authorized_operations, = unpack_i(d, o)
     o += 4
@@ -867,30 +888,31 @@ def _read_v9(d, o):
     else:
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
-    for _ in range(n):
-        e2 = _MetadataResponseBroker()
-        e2.node_id, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.host, o = compact_string(d, o + 1, n, "Host")
-        e2.port, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.rack = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.rack = None
+    if n:
+        for _ in range(n):
+            e2 = _MetadataResponseBroker()
+            e2.node_id, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.host, o = compact_string(d, o + 1, n, "Host")
+            e2.port, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.rack = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.rack = None
+                o += 1
+            else:
+                e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+            t = d[o]
             o += 1
-        else:
-            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     if 0 < n < 128:
         m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -906,73 +928,75 @@ def _read_v9(d, o):
     else:
         n, o = compact_count(d, o, n, 10, "Topics")
     m.topics = l3 = []
-    for _ in range(n):
-        e4 = _MetadataResponseTopic()
-        e4.topic_id = ZERO_UUID
-        e4.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e4.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e4.name, o = compact_string(d, o + 1, n, "Name")
-        e4.is_internal, n = unpack_oB(d, o)
-        o += 2
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 18, "Partitions")
-        e4.partitions = l5 = []
-        c6 = n
-        while len(l5) < c6:
-            e7 = _MetadataResponsePartition()
-            e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
-            o += 15
-            if 1 < n < 128:
-                e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e7.replica_nodes = []
+    if n:
+        for _ in range(n):
+            e4 = _MetadataResponseTopic()
+            e4.topic_id = ZERO_UUID
+            e4.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-                e7.replica_nodes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e7.isr_nodes = []
+                e4.name, o = compact_string(d, o + 1, n, "Name")
+            e4.is_internal, n = unpack_oB(d, o)
+            o += 2
+            if 0 < n < 128:
+                n -= 1
             else:
-                n, o = compact_count(d, o, n, 4, "IsrNodes")
-                e7.isr_nodes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e7.offline_replicas = []
-            else:
-                n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-                e7.offline_replicas = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
+                n, o = compact_count(d, o, n, 18, "Partitions")
+            e4.partitions = l5 = []
+            if n:
+                c6 = n
+                while len(l5) < c6:
+                    e7 = _MetadataResponsePartition()
+                    e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
+                    o += 15
+                    if 1 < n < 128:
+                        e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e7.replica_nodes = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "ReplicaNodes")
+                        e7.replica_nodes = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e7.isr_nodes = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "IsrNodes")
+                        e7.isr_nodes = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e7.offline_replicas = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "OfflineReplicas")
+                        e7.offline_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e7.unknown_tagged_fields = ()
+                    l5.append(e7)
+                    o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
+            e4.topic_authorized_operations, t = unpack_iB(d, o)
+            o += 5
             if t:
-                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e7.unknown_tagged_fields = ()
-            l5.append(e7)
-            o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
-        e4.topic_authorized_operations, t = unpack_iB(d, o)
-        o += 5
-        if t:
-            e4.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e4.unknown_tagged_fields = ()
-        l3.append(e4)
+                e4.unknown_tagged_fields = ()
+            l3.append(e4)
     m.cluster_authorized_operations, t = unpack_iB(d, o)
     o += 5
     if t:
@@ -992,30 +1016,31 @@ def _read_v10(d, o):
     else:
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
-    for _ in range(n):
-        e2 = _MetadataResponseBroker()
-        e2.node_id, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.host, o = compact_string(d, o + 1, n, "Host")
-        e2.port, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.rack = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.rack = None
+    if n:
+        for _ in range(n):
+            e2 = _MetadataResponseBroker()
+            e2.node_id, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.host, o = compact_string(d, o + 1, n, "Host")
+            e2.port, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.rack = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.rack = None
+                o += 1
+            else:
+                e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+            t = d[o]
             o += 1
-        else:
-            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     if 0 < n < 128:
         m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -1031,72 +1056,74 @@ def _read_v10(d, o):
     else:
         n, o = compact_count(d, o, n, 26, "Topics")
     m.topics = l3 = []
-    for _ in range(n):
-        e4 = _MetadataResponseTopic()
-        e4.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e4.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e4.name, o = compact_string(d, o + 1, n, "Name")
-        e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
-        o += 18
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 18, "Partitions")
-        e4.partitions = l5 = []
-        c6 = n
-        while len(l5) < c6:
-            e7 = _MetadataResponsePartition()
-            e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
-            o += 15
-            if 1 < n < 128:
-                e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e7.replica_nodes = []
+    if n:
+        for _ in range(n):
+            e4 = _MetadataResponseTopic()
+            e4.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-                e7.replica_nodes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e7.isr_nodes = []
+                e4.name, o = compact_string(d, o + 1, n, "Name")
+            e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
+            o += 18
+            if 0 < n < 128:
+                n -= 1
             else:
-                n, o = compact_count(d, o, n, 4, "IsrNodes")
-                e7.isr_nodes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e7.offline_replicas = []
-            else:
-                n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-                e7.offline_replicas = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
+                n, o = compact_count(d, o, n, 18, "Partitions")
+            e4.partitions = l5 = []
+            if n:
+                c6 = n
+                while len(l5) < c6:
+                    e7 = _MetadataResponsePartition()
+                    e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
+                    o += 15
+                    if 1 < n < 128:
+                        e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e7.replica_nodes = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "ReplicaNodes")
+                        e7.replica_nodes = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e7.isr_nodes = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "IsrNodes")
+                        e7.isr_nodes = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e7.offline_replicas = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "OfflineReplicas")
+                        e7.offline_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e7.unknown_tagged_fields = ()
+                    l5.append(e7)
+                    o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
+            e4.topic_authorized_operations, t = unpack_iB(d, o)
+            o += 5
             if t:
-                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e7.unknown_tagged_fields = ()
-            l5.append(e7)
-            o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
-        e4.topic_authorized_operations, t = unpack_iB(d, o)
-        o += 5
-        if t:
-            e4.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e4.unknown_tagged_fields = ()
-        l3.append(e4)
+                e4.unknown_tagged_fields = ()
+            l3.append(e4)
     m.cluster_authorized_operations, t = unpack_iB(d, o)
     o += 5
     if t:
@@ -1117,30 +1144,31 @@ def _read_v11(d, o):
     else:
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
-    for _ in range(n):
-        e2 = _MetadataResponseBroker()
-        e2.node_id, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.host, o = compact_string(d, o + 1, n, "Host")
-        e2.port, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.rack = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.rack = None
+    if n:
+        for _ in range(n):
+            e2 = _MetadataResponseBroker()
+            e2.node_id, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.host, o = compact_string(d, o + 1, n, "Host")
+            e2.port, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.rack = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.rack = None
+                o += 1
+            else:
+                e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+            t = d[o]
             o += 1
-        else:
-            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     if 0 < n < 128:
         m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -1156,72 +1184,74 @@ def _read_v11(d, o):
     else:
         n, o = compact_count(d, o, n, 26, "Topics")
     m.topics = l3 = []
-    for _ in range(n):
-        e4 = _MetadataResponseTopic()
-        e4.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e4.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e4.name, o = compact_string(d, o + 1, n, "Name")
-        e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
-        o += 18
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 18, "Partitions")
-        e4.partitions = l5 = []
-        c6 = n
-        while len(l5) < c6:
-            e7 = _MetadataResponsePartition()
-            e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
-            o += 15
-            if 1 < n < 128:
-                e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e7.replica_nodes = []
+    if n:
+        for _ in range(n):
+            e4 = _MetadataResponseTopic()
+            e4.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e4.name = d[o + 1:(o := o + n)].decode()
             else:
-                n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-                e7.replica_nodes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e7.isr_nodes = []
+                e4.name, o = compact_string(d, o + 1, n, "Name")
+            e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
+            o += 18
+            if 0 < n < 128:
+                n -= 1
             else:
-                n, o = compact_count(d, o, n, 4, "IsrNodes")
-                e7.isr_nodes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e7.offline_replicas = []
-            else:
-                n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-                e7.offline_replicas = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
+                n, o = compact_count(d, o, n, 18, "Partitions")
+            e4.partitions = l5 = []
+            if n:
+                c6 = n
+                while len(l5) < c6:
+                    e7 = _MetadataResponsePartition()
+                    e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
+                    o += 15
+                    if 1 < n < 128:
+                        e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e7.replica_nodes = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "ReplicaNodes")
+                        e7.replica_nodes = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e7.isr_nodes = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "IsrNodes")
+                        e7.isr_nodes = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e7.offline_replicas = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "OfflineReplicas")
+                        e7.offline_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e7.unknown_tagged_fields = ()
+                    l5.append(e7)
+                    o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
+            e4.topic_authorized_operations, t = unpack_iB(d, o)
+            o += 5
             if t:
-                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e7.unknown_tagged_fields = ()
-            l5.append(e7)
-            o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
-        e4.topic_authorized_operations, t = unpack_iB(d, o)
-        o += 5
-        if t:
-            e4.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e4.unknown_tagged_fields = ()
-        l3.append(e4)
+                e4.unknown_tagged_fields = ()
+            l3.append(e4)
     t = d[o]
     o += 1
     if t:
@@ -1242,30 +1272,31 @@ def _read_v12(d, o):
     else:
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
-    for _ in range(n):
-        e2 = _MetadataResponseBroker()
-        e2.node_id, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.host, o = compact_string(d, o + 1, n, "Host")
-        e2.port, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.rack = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.rack = None
+    if n:
+        for _ in range(n):
+            e2 = _MetadataResponseBroker()
+            e2.node_id, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.host, o = compact_string(d, o + 1, n, "Host")
+            e2.port, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.rack = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.rack = None
+                o += 1
+            else:
+                e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+            t = d[o]
             o += 1
-        else:
-            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     if 0 < n < 128:
         m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -1281,75 +1312,77 @@ def _read_v12(d, o):
     else:
         n, o = compact_count(d, o, n, 26, "Topics")
     m.topics = l3 = []
-    for _ in range(n):
-        e4 = _MetadataResponseTopic()
-        e4.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e4.name = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e4.name = None
-            o += 1
-        else:
-            e4.name, o = nullable_compact_string(d, o + 1, n, "Name")
-        e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
-        o += 18
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 18, "Partitions")
-        e4.partitions = l5 = []
-        c6 = n
-        while len(l5) < c6:
-            e7 = _MetadataResponsePartition()
-            e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
-            o += 15
-            if 1 < n < 128:
-                e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e7.replica_nodes = []
+    if n:
+        for _ in range(n):
+            e4 = _MetadataResponseTopic()
+            e4.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e4.name = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e4.name = None
+                o += 1
             else:
-                n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-                e7.replica_nodes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e7.isr_nodes = []
+                e4.name, o = nullable_compact_string(d, o + 1, n, "Name")
+            e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
+            o += 18
+            if 0 < n < 128:
+                n -= 1
             else:
-                n, o = compact_count(d, o, n, 4, "IsrNodes")
-                e7.isr_nodes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e7.offline_replicas = []
-            else:
-                n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-                e7.offline_replicas = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
+                n, o = compact_count(d, o, n, 18, "Partitions")
+            e4.partitions = l5 = []
+            if n:
+                c6 = n
+                while len(l5) < c6:
+                    e7 = _MetadataResponsePartition()
+                    e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
+                    o += 15
+                    if 1 < n < 128:
+                        e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e7.replica_nodes = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "ReplicaNodes")
+                        e7.replica_nodes = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e7.isr_nodes = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "IsrNodes")
+                        e7.isr_nodes = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e7.offline_replicas = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "OfflineReplicas")
+                        e7.offline_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e7.unknown_tagged_fields = ()
+                    l5.append(e7)
+                    o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
+            e4.topic_authorized_operations, t = unpack_iB(d, o)
+            o += 5
             if t:
-                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e7.unknown_tagged_fields = ()
-            l5.append(e7)
-            o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
-        e4.topic_authorized_operations, t = unpack_iB(d, o)
-        o += 5
-        if t:
-            e4.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e4.unknown_tagged_fields = ()
-        l3.append(e4)
+                e4.unknown_tagged_fields = ()
+            l3.append(e4)
     t = d[o]
     o += 1
     if t:
@@ -1369,30 +1402,31 @@ def _read_v13(d, o):
     else:
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
-    for _ in range(n):
-        e2 = _MetadataResponseBroker()
-        e2.node_id, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.host, o = compact_string(d, o + 1, n, "Host")
-        e2.port, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e2.rack = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.rack = None
+    if n:
+        for _ in range(n):
+            e2 = _MetadataResponseBroker()
+            e2.node_id, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.host, o = compact_string(d, o + 1, n, "Host")
+            e2.port, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e2.rack = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.rack = None
+                o += 1
+            else:
+                e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+            t = d[o]
             o += 1
-        else:
-            e2.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     if 0 < n < 128:
         m.cluster_id = d[o + 1:(o := o + n)].decode()
@@ -1408,75 +1442,77 @@ def _read_v13(d, o):
     else:
         n, o = compact_count(d, o, n, 26, "Topics")
     m.topics = l3 = []
-    for _ in range(n):
-        e4 = _MetadataResponseTopic()
-        e4.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e4.name = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e4.name = None
-            o += 1
-        else:
-            e4.name, o = nullable_compact_string(d, o + 1, n, "Name")
-        e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
-        o += 18
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 18, "Partitions")
-        e4.partitions = l5 = []
-        c6 = n
-        while len(l5) < c6:
-            e7 = _MetadataResponsePartition()
-            e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
-            o += 15
-            if 1 < n < 128:
-                e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e7.replica_nodes = []
+    if n:
+        for _ in range(n):
+            e4 = _MetadataResponseTopic()
+            e4.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e4.name = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e4.name = None
+                o += 1
             else:
-                n, o = compact_count(d, o, n, 4, "ReplicaNodes")
-                e7.replica_nodes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e7.isr_nodes = []
+                e4.name, o = nullable_compact_string(d, o + 1, n, "Name")
+            e4.topic_id, e4.is_internal, n = unpack_UoB(d, o)
+            o += 18
+            if 0 < n < 128:
+                n -= 1
             else:
-                n, o = compact_count(d, o, n, 4, "IsrNodes")
-                e7.isr_nodes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e7.offline_replicas = []
-            else:
-                n, o = compact_count(d, o, n, 4, "OfflineReplicas")
-                e7.offline_replicas = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
+                n, o = compact_count(d, o, n, 18, "Partitions")
+            e4.partitions = l5 = []
+            if n:
+                c6 = n
+                while len(l5) < c6:
+                    e7 = _MetadataResponsePartition()
+                    e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
+                    o += 15
+                    if 1 < n < 128:
+                        e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e7.replica_nodes = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "ReplicaNodes")
+                        e7.replica_nodes = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e7.isr_nodes = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "IsrNodes")
+                        e7.isr_nodes = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e7.offline_replicas = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "OfflineReplicas")
+                        e7.offline_replicas = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e7.unknown_tagged_fields = ()
+                    l5.append(e7)
+                    o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
+            e4.topic_authorized_operations, t = unpack_iB(d, o)
+            o += 5
             if t:
-                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e7.unknown_tagged_fields = ()
-            l5.append(e7)
-            o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
-        e4.topic_authorized_operations, t = unpack_iB(d, o)
-        o += 5
-        if t:
-            e4.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e4.unknown_tagged_fields = ()
-        l3.append(e4)
+                e4.unknown_tagged_fields = ()
+            l3.append(e4)
     m.error_code, t = unpack_hB(d, o)
     o += 3
     if t:

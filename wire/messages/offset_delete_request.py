@@ -134,32 +134,34 @@ def _read_v0(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _OffsetDeleteRequestTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                p4 = o + 4 * n
-                for v6, in iterate_i(d[o:p4]):
-                    e5 = _OffsetDeleteRequestPartition()
-                    e5.partition_index = v6
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _OffsetDeleteRequestTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        p4 = o + 4 * n
+                        for v6, in iterate_i(d[o:p4]):
+                            e5 = _OffsetDeleteRequestPartition()
+                            e5.partition_index = v6
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 

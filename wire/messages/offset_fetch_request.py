@@ -190,25 +190,26 @@ def _read_v1(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _OffsetFetchRequestTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "PartitionIndexes")
-            if n < 0:
-                raise null_field("PartitionIndexes")
-            else:
-                e2.partition_indexes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _OffsetFetchRequestTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "PartitionIndexes")
+                if n < 0:
+                    raise null_field("PartitionIndexes")
+                else:
+                    e2.partition_indexes = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -231,25 +232,26 @@ def _read_v2(d, o):
         m.topics = None
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _OffsetFetchRequestTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 4, "PartitionIndexes")
-            if n < 0:
-                raise null_field("PartitionIndexes")
-            else:
-                e2.partition_indexes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _OffsetFetchRequestTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 4, "PartitionIndexes")
+                if n < 0:
+                    raise null_field("PartitionIndexes")
+                else:
+                    e2.partition_indexes = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -273,31 +275,32 @@ def _read_v6(d, o):
         m.topics = None
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _OffsetFetchRequestTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
-            else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e2.partition_indexes = []
-            else:
-                n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-                e2.partition_indexes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
-            if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _OffsetFetchRequestTopic()
+                n = d[o]
+                if 0 < n < 128:
+                    e2.name = d[o + 1:(o := o + n)].decode()
+                else:
+                    e2.name, o = compact_string(d, o + 1, n, "Name")
+                n = d[o]
+                o += 1
+                if 1 < n < 128:
+                    e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e2.partition_indexes = []
+                else:
+                    n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                    e2.partition_indexes = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                t = d[o]
+                o += 1
+                if t:
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e2.unknown_tagged_fields = ()
+                l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -325,31 +328,32 @@ def _read_v7(d, o):
         m.topics = None
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _OffsetFetchRequestTopic()
-            n = d[o]
-            if 0 < n < 128:
-                e2.name = d[o + 1:(o := o + n)].decode()
-            else:
-                e2.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e2.partition_indexes = []
-            else:
-                n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-                e2.partition_indexes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
-            if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _OffsetFetchRequestTopic()
+                n = d[o]
+                if 0 < n < 128:
+                    e2.name = d[o + 1:(o := o + n)].decode()
+                else:
+                    e2.name, o = compact_string(d, o + 1, n, "Name")
+                n = d[o]
+                o += 1
+                if 1 < n < 128:
+                    e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e2.partition_indexes = []
+                else:
+                    n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                    e2.partition_indexes = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                t = d[o]
+                o += 1
+                if t:
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.require_stable, t = unpack_oB(d, o)
     o += 2
     if t:
@@ -370,58 +374,60 @@ def _read_v8(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Groups")
     m.groups = l1 = []
-    for _ in range(n):
-        e2 = _OffsetFetchRequestGroup()
-        e2.member_id = None
-        e2.member_epoch = -1
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        n = d[o]
-        o += 1
-        if n < 128:
-            n -= 1
-        else:
-            n, o = nullable_compact_count(d, o, n, 3, "Topics")
-        if n < 0:
-            e2.topics = None
-        else:
-            e2.topics = l3 = []
-            for _ in range(n):
-                e4 = _OffsetFetchRequestTopics()
-                e4.topic_id = ZERO_UUID
-                n = d[o]
-                if 0 < n < 128:
-                    e4.name = d[o + 1:(o := o + n)].decode()
-                else:
-                    e4.name, o = compact_string(d, o + 1, n, "Name")
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e4.partition_indexes = []
-                else:
-                    n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-                    e4.partition_indexes = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e4.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e4.unknown_tagged_fields = ()
-                l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _OffsetFetchRequestGroup()
+            e2.member_id = None
+            e2.member_epoch = -1
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+            n = d[o]
+            o += 1
+            if n < 128:
+                n -= 1
+            else:
+                n, o = nullable_compact_count(d, o, n, 3, "Topics")
+            if n < 0:
+                e2.topics = None
+            else:
+                e2.topics = l3 = []
+                if n:
+                    for _ in range(n):
+                        e4 = _OffsetFetchRequestTopics()
+                        e4.topic_id = ZERO_UUID
+                        n = d[o]
+                        if 0 < n < 128:
+                            e4.name = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e4.name, o = compact_string(d, o + 1, n, "Name")
+                        n = d[o]
+                        o += 1
+                        if 1 < n < 128:
+                            e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                            o += 4 * n - 4
+                        elif n == 1:
+                            e4.partition_indexes = []
+                        else:
+                            n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                            e4.partition_indexes = [*unpack_all_i[n](d, o)]
+                            o += 4 * n
+                        t = d[o]
+                        o += 1
+                        if t:
+                            e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e4.unknown_tagged_fields = ()
+                        l3.append(e4)
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.require_stable, t = unpack_oB(d, o)
     o += 2
     if t:
@@ -442,64 +448,66 @@ def _read_v9(d, o):
     else:
         n, o = compact_count(d, o, n, 8, "Groups")
     m.groups = l1 = []
-    for _ in range(n):
-        e2 = _OffsetFetchRequestGroup()
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.member_id = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.member_id = None
+    if n:
+        for _ in range(n):
+            e2 = _OffsetFetchRequestGroup()
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.member_id = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.member_id = None
+                o += 1
+            else:
+                e2.member_id, o = nullable_compact_string(d, o + 1, n, "MemberId")
+            e2.member_epoch, n = unpack_iB(d, o)
+            o += 5
+            if n < 128:
+                n -= 1
+            else:
+                n, o = nullable_compact_count(d, o, n, 3, "Topics")
+            if n < 0:
+                e2.topics = None
+            else:
+                e2.topics = l3 = []
+                if n:
+                    for _ in range(n):
+                        e4 = _OffsetFetchRequestTopics()
+                        e4.topic_id = ZERO_UUID
+                        n = d[o]
+                        if 0 < n < 128:
+                            e4.name = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e4.name, o = compact_string(d, o + 1, n, "Name")
+                        n = d[o]
+                        o += 1
+                        if 1 < n < 128:
+                            e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                            o += 4 * n - 4
+                        elif n == 1:
+                            e4.partition_indexes = []
+                        else:
+                            n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                            e4.partition_indexes = [*unpack_all_i[n](d, o)]
+                            o += 4 * n
+                        t = d[o]
+                        o += 1
+                        if t:
+                            e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e4.unknown_tagged_fields = ()
+                        l3.append(e4)
+            t = d[o]
             o += 1
-        else:
-            e2.member_id, o = nullable_compact_string(d, o + 1, n, "MemberId")
-        e2.member_epoch, n = unpack_iB(d, o)
-        o += 5
-        if n < 128:
-            n -= 1
-        else:
-            n, o = nullable_compact_count(d, o, n, 3, "Topics")
-        if n < 0:
-            e2.topics = None
-        else:
-            e2.topics = l3 = []
-            for _ in range(n):
-                e4 = _OffsetFetchRequestTopics()
-                e4.topic_id = ZERO_UUID
-                n = d[o]
-                if 0 < n < 128:
-                    e4.name = d[o + 1:(o := o + n)].decode()
-                else:
-                    e4.name, o = compact_string(d, o + 1, n, "Name")
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e4.partition_indexes = []
-                else:
-                    n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-                    e4.partition_indexes = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e4.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e4.unknown_tagged_fields = ()
-                l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.require_stable, t = unpack_oB(d, o)
     o += 2
     if t:
@@ -520,61 +528,63 @@ def _read_v10(d, o):
     else:
         n, o = compact_count(d, o, n, 8, "Groups")
     m.groups = l1 = []
-    for _ in range(n):
-        e2 = _OffsetFetchRequestGroup()
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.member_id = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.member_id = None
-            o += 1
-        else:
-            e2.member_id, o = nullable_compact_string(d, o + 1, n, "MemberId")
-        e2.member_epoch, n = unpack_iB(d, o)
-        o += 5
-        if n < 128:
-            n -= 1
-        else:
-            n, o = nullable_compact_count(d, o, n, 18, "Topics")
-        if n < 0:
-            e2.topics = None
-        else:
-            e2.topics = l3 = []
-            c4 = n
-            while len(l3) < c4:
-                e5 = _OffsetFetchRequestTopics()
-                e5.name = ""
-                e5.topic_id, n = unpack_UB(d, o)
-                o += 17
-                if 1 < n < 128:
-                    e5.partition_indexes = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e5.partition_indexes = []
-                else:
-                    n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-                    e5.partition_indexes = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-                t = d[o]
+    if n:
+        for _ in range(n):
+            e2 = _OffsetFetchRequestGroup()
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.member_id = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.member_id = None
                 o += 1
-                if t:
-                    e5.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e5.unknown_tagged_fields = ()
-                l3.append(e5)
-                o = _shapes_0[len(e5.partition_indexes),](d, o, c4 - len(l3), l3)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            else:
+                e2.member_id, o = nullable_compact_string(d, o + 1, n, "MemberId")
+            e2.member_epoch, n = unpack_iB(d, o)
+            o += 5
+            if n < 128:
+                n -= 1
+            else:
+                n, o = nullable_compact_count(d, o, n, 18, "Topics")
+            if n < 0:
+                e2.topics = None
+            else:
+                e2.topics = l3 = []
+                if n:
+                    c4 = n
+                    while len(l3) < c4:
+                        e5 = _OffsetFetchRequestTopics()
+                        e5.name = ""
+                        e5.topic_id, n = unpack_UB(d, o)
+                        o += 17
+                        if 1 < n < 128:
+                            e5.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                            o += 4 * n - 4
+                        elif n == 1:
+                            e5.partition_indexes = []
+                        else:
+                            n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                            e5.partition_indexes = [*unpack_all_i[n](d, o)]
+                            o += 4 * n
+                        t = d[o]
+                        o += 1
+                        if t:
+                            e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e5.unknown_tagged_fields = ()
+                        l3.append(e5)
+                        o = _shapes_0[len(e5.partition_indexes),](d, o, c4 - len(l3), l3)
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.require_stable, t = unpack_oB(d, o)
     o += 2
     if t:

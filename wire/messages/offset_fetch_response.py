@@ -237,37 +237,39 @@ def _read_v1(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _OffsetFetchResponseTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 16, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _OffsetFetchResponsePartition()
-                    e4.committed_leader_epoch = -1
-                    e4.partition_index, e4.committed_offset, n = unpack_iqh(d, o)
-                    o += 14
-                    if n >= 0:
-                        e4.metadata = d[o:(o := o + n)].decode()
-                    else:
-                        e4.metadata = None
-                    e4.unknown_tagged_fields = ()
-                    e4.error_code, = unpack_h(d, o)
-                    o += 2
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _OffsetFetchResponseTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 16, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _OffsetFetchResponsePartition()
+                            e4.committed_leader_epoch = -1
+                            e4.partition_index, e4.committed_offset, n = unpack_iqh(d, o)
+                            o += 14
+                            if n >= 0:
+                                e4.metadata = d[o:(o := o + n)].decode()
+                            else:
+                                e4.metadata = None
+                            e4.unknown_tagged_fields = ()
+                            e4.error_code, = unpack_h(d, o)
+                            o += 2
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -284,37 +286,39 @@ def _read_v2(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _OffsetFetchResponseTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 16, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _OffsetFetchResponsePartition()
-                    e4.committed_leader_epoch = -1
-                    e4.partition_index, e4.committed_offset, n = unpack_iqh(d, o)
-                    o += 14
-                    if n >= 0:
-                        e4.metadata = d[o:(o := o + n)].decode()
-                    else:
-                        e4.metadata = None
-                    e4.unknown_tagged_fields = ()
-                    e4.error_code, = unpack_h(d, o)
-                    o += 2
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _OffsetFetchResponseTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 16, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _OffsetFetchResponsePartition()
+                            e4.committed_leader_epoch = -1
+                            e4.partition_index, e4.committed_offset, n = unpack_iqh(d, o)
+                            o += 14
+                            if n >= 0:
+                                e4.metadata = d[o:(o := o + n)].decode()
+                            else:
+                                e4.metadata = None
+                            e4.unknown_tagged_fields = ()
+                            e4.error_code, = unpack_h(d, o)
+                            o += 2
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.error_code, = unpack_h(d, o)
     o += 2
@@ -332,37 +336,39 @@ def _read_v3(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _OffsetFetchResponseTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 16, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _OffsetFetchResponsePartition()
-                    e4.committed_leader_epoch = -1
-                    e4.partition_index, e4.committed_offset, n = unpack_iqh(d, o)
-                    o += 14
-                    if n >= 0:
-                        e4.metadata = d[o:(o := o + n)].decode()
-                    else:
-                        e4.metadata = None
-                    e4.unknown_tagged_fields = ()
-                    e4.error_code, = unpack_h(d, o)
-                    o += 2
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _OffsetFetchResponseTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 16, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _OffsetFetchResponsePartition()
+                            e4.committed_leader_epoch = -1
+                            e4.partition_index, e4.committed_offset, n = unpack_iqh(d, o)
+                            o += 14
+                            if n >= 0:
+                                e4.metadata = d[o:(o := o + n)].decode()
+                            else:
+                                e4.metadata = None
+                            e4.unknown_tagged_fields = ()
+                            e4.error_code, = unpack_h(d, o)
+                            o += 2
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.error_code, = unpack_h(d, o)
     o += 2
@@ -380,36 +386,38 @@ def _read_v5(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _OffsetFetchResponseTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 20, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _OffsetFetchResponsePartition()
-                    e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqih(d, o)
-                    o += 18
-                    if n >= 0:
-                        e4.metadata = d[o:(o := o + n)].decode()
-                    else:
-                        e4.metadata = None
-                    e4.unknown_tagged_fields = ()
-                    e4.error_code, = unpack_h(d, o)
-                    o += 2
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _OffsetFetchResponseTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 20, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _OffsetFetchResponsePartition()
+                            e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqih(d, o)
+                            o += 18
+                            if n >= 0:
+                                e4.metadata = d[o:(o := o + n)].decode()
+                            else:
+                                e4.metadata = None
+                            e4.unknown_tagged_fields = ()
+                            e4.error_code, = unpack_h(d, o)
+                            o += 2
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.error_code, = unpack_h(d, o)
     o += 2
@@ -426,45 +434,47 @@ def _read_v6(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _OffsetFetchResponseTopic()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 20, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _OffsetFetchResponsePartition()
-            e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
-            o += 16
+            e2 = _OffsetFetchResponseTopic()
+            n = d[o]
             if 0 < n < 128:
-                e4.metadata = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.metadata = None
-                o += 1
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.metadata, o = nullable_compact_string(d, o + 1, n, "Metadata")
-            e4.error_code, t = unpack_hB(d, o)
-            o += 3
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 20, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _OffsetFetchResponsePartition()
+                    e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
+                    o += 16
+                    if 0 < n < 128:
+                        e4.metadata = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.metadata = None
+                        o += 1
+                    else:
+                        e4.metadata, o = nullable_compact_string(d, o + 1, n, "Metadata")
+                    e4.error_code, t = unpack_hB(d, o)
+                    o += 3
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            t = d[o]
+            o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.error_code, t = unpack_hB(d, o)
     o += 3
     if t:
@@ -485,67 +495,70 @@ def _read_v8(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "Groups")
     m.groups = l1 = []
-    for _ in range(n):
-        e2 = _OffsetFetchResponseGroup()
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "Topics")
-        e2.topics = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _OffsetFetchResponseTopics()
-            e4.topic_id = ZERO_UUID
+            e2 = _OffsetFetchResponseGroup()
             n = d[o]
             if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+                e2.group_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 20, "Partitions")
-            e4.partitions = l5 = []
-            for _ in range(n):
-                e6 = _OffsetFetchResponsePartitions()
-                e6.partition_index, e6.committed_offset, e6.committed_leader_epoch, n = unpack_iqiB(d, o)
-                o += 16
-                if 0 < n < 128:
-                    e6.metadata = d[o + 1:(o := o + n)].decode()
-                elif n == 0:
-                    e6.metadata = None
+                n, o = compact_count(d, o, n, 3, "Topics")
+            e2.topics = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _OffsetFetchResponseTopics()
+                    e4.topic_id = ZERO_UUID
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                    n = d[o]
                     o += 1
-                else:
-                    e6.metadata, o = nullable_compact_string(d, o + 1, n, "Metadata")
-                e6.error_code, t = unpack_hB(d, o)
-                o += 3
-                if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
-            t = d[o]
-            o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 20, "Partitions")
+                    e4.partitions = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _OffsetFetchResponsePartitions()
+                            e6.partition_index, e6.committed_offset, e6.committed_leader_epoch, n = unpack_iqiB(d, o)
+                            o += 16
+                            if 0 < n < 128:
+                                e6.metadata = d[o + 1:(o := o + n)].decode()
+                            elif n == 0:
+                                e6.metadata = None
+                                o += 1
+                            else:
+                                e6.metadata, o = nullable_compact_string(d, o + 1, n, "Metadata")
+                            e6.error_code, t = unpack_hB(d, o)
+                            o += 3
+                            if t:
+                                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e6.unknown_tagged_fields = ()
+                            l5.append(e6)
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            e2.error_code, t = unpack_hB(d, o)
+            o += 3
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        e2.error_code, t = unpack_hB(d, o)
-        o += 3
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -566,62 +579,65 @@ def _read_v10(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "Groups")
     m.groups = l1 = []
-    for _ in range(n):
-        e2 = _OffsetFetchResponseGroup()
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 18, "Topics")
-        e2.topics = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _OffsetFetchResponseTopics()
-            e4.name = ""
-            e4.topic_id, n = unpack_UB(d, o)
-            o += 17
+            e2 = _OffsetFetchResponseGroup()
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+            n = d[o]
+            o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 20, "Partitions")
-            e4.partitions = l5 = []
-            for _ in range(n):
-                e6 = _OffsetFetchResponsePartitions()
-                e6.partition_index, e6.committed_offset, e6.committed_leader_epoch, n = unpack_iqiB(d, o)
-                o += 16
-                if 0 < n < 128:
-                    e6.metadata = d[o + 1:(o := o + n)].decode()
-                elif n == 0:
-                    e6.metadata = None
+                n, o = compact_count(d, o, n, 18, "Topics")
+            e2.topics = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _OffsetFetchResponseTopics()
+                    e4.name = ""
+                    e4.topic_id, n = unpack_UB(d, o)
+                    o += 17
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 20, "Partitions")
+                    e4.partitions = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _OffsetFetchResponsePartitions()
+                            e6.partition_index, e6.committed_offset, e6.committed_leader_epoch, n = unpack_iqiB(d, o)
+                            o += 16
+                            if 0 < n < 128:
+                                e6.metadata = d[o + 1:(o := o + n)].decode()
+                            elif n == 0:
+                                e6.metadata = None
+                                o += 1
+                            else:
+                                e6.metadata, o = nullable_compact_string(d, o + 1, n, "Metadata")
+                            e6.error_code, t = unpack_hB(d, o)
+                            o += 3
+                            if t:
+                                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e6.unknown_tagged_fields = ()
+                            l5.append(e6)
+                    t = d[o]
                     o += 1
-                else:
-                    e6.metadata, o = nullable_compact_string(d, o + 1, n, "Metadata")
-                e6.error_code, t = unpack_hB(d, o)
-                o += 3
-                if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
-            t = d[o]
-            o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            e2.error_code, t = unpack_hB(d, o)
+            o += 3
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        e2.error_code, t = unpack_hB(d, o)
-        o += 3
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -146,34 +146,36 @@ def _read_v2(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _OffsetForLeaderTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 12, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                p4 = o + 12 * n
-                for v6, v7, v8 in iterate_iii(d[o:p4]):
-                    e5 = _OffsetForLeaderPartition()
-                    e5.partition = v6
-                    e5.current_leader_epoch = v7
-                    e5.leader_epoch = v8
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _OffsetForLeaderTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 12, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        p4 = o + 12 * n
+                        for v6, v7, v8 in iterate_iii(d[o:p4]):
+                            e5 = _OffsetForLeaderPartition()
+                            e5.partition = v6
+                            e5.current_leader_epoch = v7
+                            e5.leader_epoch = v8
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -188,34 +190,36 @@ def _read_v3(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _OffsetForLeaderTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 12, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                p4 = o + 12 * n
-                for v6, v7, v8 in iterate_iii(d[o:p4]):
-                    e5 = _OffsetForLeaderPartition()
-                    e5.partition = v6
-                    e5.current_leader_epoch = v7
-                    e5.leader_epoch = v8
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _OffsetForLeaderTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 12, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        p4 = o + 12 * n
+                        for v6, v7, v8 in iterate_iii(d[o:p4]):
+                            e5 = _OffsetForLeaderPartition()
+                            e5.partition = v6
+                            e5.current_leader_epoch = v7
+                            e5.leader_epoch = v8
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -229,49 +233,51 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _OffsetForLeaderTopic()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic, o = compact_string(d, o + 1, n, "Topic")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 13, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 13 * n
-        for v6, v7, v8, t in iterate_iiiB(d[o:p4]):
-            if t:
-                o += 13 * len(l3)
-                for _ in range(n - len(l3)):
-                    e9 = _OffsetForLeaderPartition()
-                    e9.partition, e9.current_leader_epoch, e9.leader_epoch, t = unpack_iiiB(d, o)
-                    o += 13
+    if n:
+        for _ in range(n):
+            e2 = _OffsetForLeaderTopic()
+            n = d[o]
+            if 0 < n < 128:
+                e2.topic = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.topic, o = compact_string(d, o + 1, n, "Topic")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 13, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 13 * n
+                for v6, v7, v8, t in iterate_iiiB(d[o:p4]):
                     if t:
-                        e9.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e9.unknown_tagged_fields = ()
-                    l3.append(e9)
-                break
-            e5 = _OffsetForLeaderPartition()
-            e5.partition = v6
-            e5.current_leader_epoch = v7
-            e5.leader_epoch = v8
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 13 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e9 = _OffsetForLeaderPartition()
+                            e9.partition, e9.current_leader_epoch, e9.leader_epoch, t = unpack_iiiB(d, o)
+                            o += 13
+                            if t:
+                                e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e9.unknown_tagged_fields = ()
+                            l3.append(e9)
+                        break
+                    e5 = _OffsetForLeaderPartition()
+                    e5.partition = v6
+                    e5.current_leader_epoch = v7
+                    e5.leader_epoch = v8
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -147,35 +147,37 @@ def _read_v2(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _OffsetForLeaderTopicResult()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.topic = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Topic")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 18, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                p4 = o + 18 * n
-                for v6, v7, v8, v9 in iterate_hiiq(d[o:p4]):
-                    e5 = _EpochEndOffset()
-                    e5.error_code = v6
-                    e5.partition = v7
-                    e5.leader_epoch = v8
-                    e5.end_offset = v9
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _OffsetForLeaderTopicResult()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.topic = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("Topic")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 18, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        p4 = o + 18 * n
+                        for v6, v7, v8, v9 in iterate_hiiq(d[o:p4]):
+                            e5 = _EpochEndOffset()
+                            e5.error_code = v6
+                            e5.partition = v7
+                            e5.leader_epoch = v8
+                            e5.end_offset = v9
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -189,50 +191,52 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _OffsetForLeaderTopicResult()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic, o = compact_string(d, o + 1, n, "Topic")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 19, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 19 * n
-        for v6, v7, v8, v9, t in iterate_hiiqB(d[o:p4]):
-            if t:
-                o += 19 * len(l3)
-                for _ in range(n - len(l3)):
-                    e10 = _EpochEndOffset()
-                    e10.error_code, e10.partition, e10.leader_epoch, e10.end_offset, t = unpack_hiiqB(d, o)
-                    o += 19
+    if n:
+        for _ in range(n):
+            e2 = _OffsetForLeaderTopicResult()
+            n = d[o]
+            if 0 < n < 128:
+                e2.topic = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.topic, o = compact_string(d, o + 1, n, "Topic")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 19, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 19 * n
+                for v6, v7, v8, v9, t in iterate_hiiqB(d[o:p4]):
                     if t:
-                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e10.unknown_tagged_fields = ()
-                    l3.append(e10)
-                break
-            e5 = _EpochEndOffset()
-            e5.error_code = v6
-            e5.partition = v7
-            e5.leader_epoch = v8
-            e5.end_offset = v9
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 19 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e10 = _EpochEndOffset()
+                            e10.error_code, e10.partition, e10.leader_epoch, e10.end_offset, t = unpack_hiiqB(d, o)
+                            o += 19
+                            if t:
+                                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e10.unknown_tagged_fields = ()
+                            l3.append(e10)
+                        break
+                    e5 = _EpochEndOffset()
+                    e5.error_code = v6
+                    e5.partition = v7
+                    e5.leader_epoch = v8
+                    e5.end_offset = v9
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -162,35 +162,37 @@ def _read_v3(d, o):
         raise null_field("TopicData")
     else:
         m.topic_data = l1 = []
-        for _ in range(n):
-            e2 = _TopicProduceData()
-            e2.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 8, "PartitionData")
-            if n < 0:
-                raise null_field("PartitionData")
-            else:
-                e2.partition_data = l3 = []
-                for _ in range(n):
-                    e4 = _PartitionProduceData()
-                    e4.index, n = unpack_ii(d, o)
-                    o += 8
-                    if n >= 0:
-                        e4.records = d[o:(o := o + n)]
-                    else:
-                        e4.records = None
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _TopicProduceData()
+                e2.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 8, "PartitionData")
+                if n < 0:
+                    raise null_field("PartitionData")
+                else:
+                    e2.partition_data = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _PartitionProduceData()
+                            e4.index, n = unpack_ii(d, o)
+                            o += 8
+                            if n >= 0:
+                                e4.records = d[o:(o := o + n)]
+                            else:
+                                e4.records = None
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -212,46 +214,48 @@ def _read_v9(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "TopicData")
     m.topic_data = l1 = []
-    for _ in range(n):
-        e2 = _TopicProduceData()
-        e2.topic_id = ZERO_UUID
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 6, "PartitionData")
-        e2.partition_data = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionProduceData()
-            e4.index, n = unpack_iB(d, o)
-            o += 4
+            e2 = _TopicProduceData()
+            e2.topic_id = ZERO_UUID
+            n = d[o]
             if 0 < n < 128:
-                e4.records = d[o + 1:(o := o + n)]
-            elif n == 0:
-                e4.records = None
-                o += 1
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 6, "PartitionData")
+            e2.partition_data = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionProduceData()
+                    e4.index, n = unpack_iB(d, o)
+                    o += 4
+                    if 0 < n < 128:
+                        e4.records = d[o + 1:(o := o + n)]
+                    elif n == 0:
+                        e4.records = None
+                        o += 1
+                    else:
+                        e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -278,41 +282,43 @@ def _read_v13(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "TopicData")
     m.topic_data = l1 = []
-    for _ in range(n):
-        e2 = _TopicProduceData()
-        e2.name = ""
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 6, "PartitionData")
-        e2.partition_data = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionProduceData()
-            e4.index, n = unpack_iB(d, o)
-            o += 4
+            e2 = _TopicProduceData()
+            e2.name = ""
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
             if 0 < n < 128:
-                e4.records = d[o + 1:(o := o + n)]
-            elif n == 0:
-                e4.records = None
-                o += 1
+                n -= 1
             else:
-                e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
+                n, o = compact_count(d, o, n, 6, "PartitionData")
+            e2.partition_data = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionProduceData()
+                    e4.index, n = unpack_iB(d, o)
+                    o += 4
+                    if 0 < n < 128:
+                        e4.records = d[o + 1:(o := o + n)]
+                    elif n == 0:
+                        e4.records = None
+                        o += 1
+                    else:
+                        e4.records, o = nullable_compact_bytes(d, o + 1, n, "Records")
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -244,43 +244,45 @@ def _read_v3(d, o):
         raise null_field("Responses")
     else:
         m.responses = l1 = []
-        for _ in range(n):
-            e2 = _TopicProduceResponse()
-            e2.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 22, "PartitionResponses")
-            if n < 0:
-                raise null_field("PartitionResponses")
-            else:
-                e2.partition_responses = l3 = []
-                p4 = o + 22 * n
-                for v6, v7, v8, v9 in iterate_ihqq(d[o:p4]):
-                    e5 = _PartitionProduceResponse()
-                    e5.log_start_offset = -1
-                    e5.record_errors = []
-                    e5.error_message = None
-                    e5.current_leader = e10 = _LeaderIdAndEpoch()
-                    e10.leader_id = -1
-                    e10.leader_epoch = -1
-                    e10.unknown_tagged_fields = ()
-                    e5.index = v6
-                    e5.error_code = v7
-                    e5.base_offset = v8
-                    e5.log_append_time_ms = v9
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _TopicProduceResponse()
+                e2.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 22, "PartitionResponses")
+                if n < 0:
+                    raise null_field("PartitionResponses")
+                else:
+                    e2.partition_responses = l3 = []
+                    if n:
+                        p4 = o + 22 * n
+                        for v6, v7, v8, v9 in iterate_ihqq(d[o:p4]):
+                            e5 = _PartitionProduceResponse()
+                            e5.log_start_offset = -1
+                            e5.record_errors = []
+                            e5.error_message = None
+                            e5.current_leader = e10 = _LeaderIdAndEpoch()
+                            e10.leader_id = -1
+                            e10.leader_epoch = -1
+                            e10.unknown_tagged_fields = ()
+                            e5.index = v6
+                            e5.error_code = v7
+                            e5.base_offset = v8
+                            e5.log_append_time_ms = v9
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, = unpack_i(d, o)
     o += 4
@@ -298,43 +300,45 @@ def _read_v5(d, o):
         raise null_field("Responses")
     else:
         m.responses = l1 = []
-        for _ in range(n):
-            e2 = _TopicProduceResponse()
-            e2.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 30, "PartitionResponses")
-            if n < 0:
-                raise null_field("PartitionResponses")
-            else:
-                e2.partition_responses = l3 = []
-                p4 = o + 30 * n
-                for v6, v7, v8, v9, v10 in iterate_ihqqq(d[o:p4]):
-                    e5 = _PartitionProduceResponse()
-                    e5.record_errors = []
-                    e5.error_message = None
-                    e5.current_leader = e11 = _LeaderIdAndEpoch()
-                    e11.leader_id = -1
-                    e11.leader_epoch = -1
-                    e11.unknown_tagged_fields = ()
-                    e5.index = v6
-                    e5.error_code = v7
-                    e5.base_offset = v8
-                    e5.log_append_time_ms = v9
-                    e5.log_start_offset = v10
-                    e5.unknown_tagged_fields = ()
-                    l3.append(e5)
+        if n:
+            for _ in range(n):
+                e2 = _TopicProduceResponse()
+                e2.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
                 else:
-                    o = p4
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 30, "PartitionResponses")
+                if n < 0:
+                    raise null_field("PartitionResponses")
+                else:
+                    e2.partition_responses = l3 = []
+                    if n:
+                        p4 = o + 30 * n
+                        for v6, v7, v8, v9, v10 in iterate_ihqqq(d[o:p4]):
+                            e5 = _PartitionProduceResponse()
+                            e5.record_errors = []
+                            e5.error_message = None
+                            e5.current_leader = e11 = _LeaderIdAndEpoch()
+                            e11.leader_id = -1
+                            e11.leader_epoch = -1
+                            e11.unknown_tagged_fields = ()
+                            e5.index = v6
+                            e5.error_code = v7
+                            e5.base_offset = v8
+                            e5.log_append_time_ms = v9
+                            e5.log_start_offset = v10
+                            e5.unknown_tagged_fields = ()
+                            l3.append(e5)
+                        else:
+                            o = p4
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, = unpack_i(d, o)
     o += 4
@@ -352,57 +356,60 @@ def _read_v8(d, o):
         raise null_field("Responses")
     else:
         m.responses = l1 = []
-        for _ in range(n):
-            e2 = _TopicProduceResponse()
-            e2.topic_id = ZERO_UUID
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 36, "PartitionResponses")
-            if n < 0:
-                raise null_field("PartitionResponses")
-            else:
-                e2.partition_responses = l3 = []
-                for _ in range(n):
-                    e4 = _PartitionProduceResponse()
-                    e4.current_leader = e5 = _LeaderIdAndEpoch()
-                    e5.leader_id = -1
-                    e5.leader_epoch = -1
-                    e5.unknown_tagged_fields = ()
-                    e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset, n = unpack_ihqqqi(d, o)
-                    o += 34
-                    if n > 127:
-                        check_count(d, o, n, 6, "RecordErrors")
-                    if n < 0:
-                        raise null_field("RecordErrors")
-                    else:
-                        e4.record_errors = l6 = []
+        if n:
+            for _ in range(n):
+                e2 = _TopicProduceResponse()
+                e2.topic_id = ZERO_UUID
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 36, "PartitionResponses")
+                if n < 0:
+                    raise null_field("PartitionResponses")
+                else:
+                    e2.partition_responses = l3 = []
+                    if n:
                         for _ in range(n):
-                            e7 = _BatchIndexAndErrorMessage()
-                            e7.batch_index, n = unpack_ih(d, o)
-                            o += 6
-                            if n >= 0:
-                                e7.batch_index_error_message = d[o:(o := o + n)].decode()
+                            e4 = _PartitionProduceResponse()
+                            e4.current_leader = e5 = _LeaderIdAndEpoch()
+                            e5.leader_id = -1
+                            e5.leader_epoch = -1
+                            e5.unknown_tagged_fields = ()
+                            e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset, n = unpack_ihqqqi(d, o)
+                            o += 34
+                            if n > 127:
+                                check_count(d, o, n, 6, "RecordErrors")
+                            if n < 0:
+                                raise null_field("RecordErrors")
                             else:
-                                e7.batch_index_error_message = None
-                            e7.unknown_tagged_fields = ()
-                            l6.append(e7)
-                    n, = unpack_h(d, o)
-                    o += 2
-                    if n >= 0:
-                        e4.error_message = d[o:(o := o + n)].decode()
-                    else:
-                        e4.error_message = None
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+                                e4.record_errors = l6 = []
+                                if n:
+                                    for _ in range(n):
+                                        e7 = _BatchIndexAndErrorMessage()
+                                        e7.batch_index, n = unpack_ih(d, o)
+                                        o += 6
+                                        if n >= 0:
+                                            e7.batch_index_error_message = d[o:(o := o + n)].decode()
+                                        else:
+                                            e7.batch_index_error_message = None
+                                        e7.unknown_tagged_fields = ()
+                                        l6.append(e7)
+                            n, = unpack_h(d, o)
+                            o += 2
+                            if n >= 0:
+                                e4.error_message = d[o:(o := o + n)].decode()
+                            else:
+                                e4.error_message = None
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, = unpack_i(d, o)
     o += 4
@@ -419,89 +426,92 @@ def _read_v9(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Responses")
     m.responses = l1 = []
-    for _ in range(n):
-        e2 = _TopicProduceResponse()
-        e2.topic_id = ZERO_UUID
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 33, "PartitionResponses")
-        e2.partition_responses = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionProduceResponse()
-            e4.current_leader = e5 = _LeaderIdAndEpoch()
-            e5.leader_id = -1
-            e5.leader_epoch = -1
-            e5.unknown_tagged_fields = ()
-            e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset, n = unpack_ihqqqB(d, o)
-            o += 31
+            e2 = _TopicProduceResponse()
+            e2.topic_id = ZERO_UUID
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 6, "RecordErrors")
-            e4.record_errors = l6 = []
-            for _ in range(n):
-                e7 = _BatchIndexAndErrorMessage()
-                e7.batch_index, n = unpack_iB(d, o)
-                o += 4
-                if 0 < n < 128:
-                    e7.batch_index_error_message = d[o + 1:(o := o + n)].decode()
-                elif n == 0:
-                    e7.batch_index_error_message = None
+                n, o = compact_count(d, o, n, 33, "PartitionResponses")
+            e2.partition_responses = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionProduceResponse()
+                    e4.current_leader = e5 = _LeaderIdAndEpoch()
+                    e5.leader_id = -1
+                    e5.leader_epoch = -1
+                    e5.unknown_tagged_fields = ()
+                    e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset, n = unpack_ihqqqB(d, o)
+                    o += 31
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 6, "RecordErrors")
+                    e4.record_errors = l6 = []
+                    if n:
+                        for _ in range(n):
+                            e7 = _BatchIndexAndErrorMessage()
+                            e7.batch_index, n = unpack_iB(d, o)
+                            o += 4
+                            if 0 < n < 128:
+                                e7.batch_index_error_message = d[o + 1:(o := o + n)].decode()
+                            elif n == 0:
+                                e7.batch_index_error_message = None
+                                o += 1
+                            else:
+                                e7.batch_index_error_message, o = nullable_compact_string(d, o + 1, n, "BatchIndexErrorMessage")
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e7.unknown_tagged_fields = ()
+                            l6.append(e7)
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.error_message = None
+                        o += 1
+                    else:
+                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    t = d[o]
                     o += 1
-                else:
-                    e7.batch_index_error_message, o = nullable_compact_string(d, o + 1, n, "BatchIndexErrorMessage")
-                t = d[o]
-                o += 1
-                if t:
-                    e7.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e7.unknown_tagged_fields = ()
-                l6.append(e7)
-            n = d[o]
-            if 0 < n < 128:
-                e4.error_message = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.error_message = None
-                o += 1
-            else:
-                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    e4.unknown_tagged_fields = ()
+                    if t:
+                        u8 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        for _ in range(t):
+                            t9 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t9 > 127 or n > 127:
+                                t9, n, o = tag_header(d, o - 2)
+                            p10 = o + n
+                            if t9 == 0:
+                                raise misplaced_tag("CurrentLeader", o)
+                            else:
+                                if u8 is None:
+                                    e4.unknown_tagged_fields = u8 = []
+                                u8.append((t9, d[o:p10]))
+                                o = p10
+                    l3.append(e4)
             t = d[o]
             o += 1
-            e4.unknown_tagged_fields = ()
             if t:
-                u8 = None
-                if t > 127:
-                    t, o = tag_count(d, o, t)
-                for _ in range(t):
-                    t9 = d[o]
-                    n = d[o + 1]
-                    o += 2
-                    if t9 > 127 or n > 127:
-                        t9, n, o = tag_header(d, o - 2)
-                    p10 = o + n
-                    if t9 == 0:
-                        raise misplaced_tag("CurrentLeader", o)
-                    else:
-                        if u8 is None:
-                            e4.unknown_tagged_fields = u8 = []
-                        u8.append((t9, d[o:p10]))
-                        o = p10
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.throttle_time_ms, t = unpack_iB(d, o)
     o += 5
     m.unknown_tagged_fields = ()
@@ -535,97 +545,100 @@ def _read_v10(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Responses")
     m.responses = l1 = []
-    for _ in range(n):
-        e2 = _TopicProduceResponse()
-        e2.topic_id = ZERO_UUID
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 33, "PartitionResponses")
-        e2.partition_responses = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionProduceResponse()
-            e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset, n = unpack_ihqqqB(d, o)
-            o += 31
+            e2 = _TopicProduceResponse()
+            e2.topic_id = ZERO_UUID
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 6, "RecordErrors")
-            e4.record_errors = l5 = []
-            for _ in range(n):
-                e6 = _BatchIndexAndErrorMessage()
-                e6.batch_index, n = unpack_iB(d, o)
-                o += 4
-                if 0 < n < 128:
-                    e6.batch_index_error_message = d[o + 1:(o := o + n)].decode()
-                elif n == 0:
-                    e6.batch_index_error_message = None
+                n, o = compact_count(d, o, n, 33, "PartitionResponses")
+            e2.partition_responses = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionProduceResponse()
+                    e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset, n = unpack_ihqqqB(d, o)
+                    o += 31
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 6, "RecordErrors")
+                    e4.record_errors = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _BatchIndexAndErrorMessage()
+                            e6.batch_index, n = unpack_iB(d, o)
+                            o += 4
+                            if 0 < n < 128:
+                                e6.batch_index_error_message = d[o + 1:(o := o + n)].decode()
+                            elif n == 0:
+                                e6.batch_index_error_message = None
+                                o += 1
+                            else:
+                                e6.batch_index_error_message, o = nullable_compact_string(d, o + 1, n, "BatchIndexErrorMessage")
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e6.unknown_tagged_fields = ()
+                            l5.append(e6)
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.error_message = None
+                        o += 1
+                    else:
+                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    e4.current_leader = e7 = _LeaderIdAndEpoch()
+                    e7.leader_id = -1
+                    e7.leader_epoch = -1
+                    e7.unknown_tagged_fields = ()
+                    t = d[o]
                     o += 1
-                else:
-                    e6.batch_index_error_message, o = nullable_compact_string(d, o + 1, n, "BatchIndexErrorMessage")
-                t = d[o]
-                o += 1
-                if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
-            n = d[o]
-            if 0 < n < 128:
-                e4.error_message = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.error_message = None
-                o += 1
-            else:
-                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            e4.current_leader = e7 = _LeaderIdAndEpoch()
-            e7.leader_id = -1
-            e7.leader_epoch = -1
-            e7.unknown_tagged_fields = ()
+                    e4.unknown_tagged_fields = ()
+                    if t:
+                        u8 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        for _ in range(t):
+                            t9 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t9 > 127 or n > 127:
+                                t9, n, o = tag_header(d, o - 2)
+                            p10 = o + n
+                            if t9 == 0:
+                                e4.current_leader = e11 = _LeaderIdAndEpoch()
+                                e11.leader_id, e11.leader_epoch, t = unpack_iiB(d, o)
+                                o += 9
+                                if t:
+                                    e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                                else:
+                                    e11.unknown_tagged_fields = ()
+                                if o != p10:
+                                    raise wrong_tag_size("CurrentLeader", o)
+                            else:
+                                if u8 is None:
+                                    e4.unknown_tagged_fields = u8 = []
+                                u8.append((t9, d[o:p10]))
+                                o = p10
+                    l3.append(e4)
             t = d[o]
             o += 1
-            e4.unknown_tagged_fields = ()
             if t:
-                u8 = None
-                if t > 127:
-                    t, o = tag_count(d, o, t)
-                for _ in range(t):
-                    t9 = d[o]
-                    n = d[o + 1]
-                    o += 2
-                    if t9 > 127 or n > 127:
-                        t9, n, o = tag_header(d, o - 2)
-                    p10 = o + n
-                    if t9 == 0:
-                        e4.current_leader = e11 = _LeaderIdAndEpoch()
-                        e11.leader_id, e11.leader_epoch, t = unpack_iiB(d, o)
-                        o += 9
-                        if t:
-                            e11.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e11.unknown_tagged_fields = ()
-                        if o != p10:
-                            raise wrong_tag_size("CurrentLeader", o)
-                    else:
-                        if u8 is None:
-                            e4.unknown_tagged_fields = u8 = []
-                        u8.append((t9, d[o:p10]))
-                        o = p10
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.node_endpoints = []
     m.throttle_time_ms, t = unpack_iB(d, o)
     o += 5
@@ -649,30 +662,31 @@ def _read_v10(d, o):
                 else:
                     n, o = compact_count(d, o, n, 11, "NodeEndpoints")
                 m.node_endpoints = l15 = []
-                for _ in range(n):
-                    e16 = _NodeEndpoint()
-                    e16.node_id, n = unpack_iB(d, o)
-                    o += 4
-                    if 0 < n < 128:
-                        e16.host = d[o + 1:(o := o + n)].decode()
-                    else:
-                        e16.host, o = compact_string(d, o + 1, n, "Host")
-                    e16.port, n = unpack_iB(d, o)
-                    o += 4
-                    if 0 < n < 128:
-                        e16.rack = d[o + 1:(o := o + n)].decode()
-                    elif n == 0:
-                        e16.rack = None
+                if n:
+                    for _ in range(n):
+                        e16 = _NodeEndpoint()
+                        e16.node_id, n = unpack_iB(d, o)
+                        o += 4
+                        if 0 < n < 128:
+                            e16.host = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e16.host, o = compact_string(d, o + 1, n, "Host")
+                        e16.port, n = unpack_iB(d, o)
+                        o += 4
+                        if 0 < n < 128:
+                            e16.rack = d[o + 1:(o := o + n)].decode()
+                        elif n == 0:
+                            e16.rack = None
+                            o += 1
+                        else:
+                            e16.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+                        t = d[o]
                         o += 1
-                    else:
-                        e16.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
-                    t = d[o]
-                    o += 1
-                    if t:
-                        e16.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e16.unknown_tagged_fields = ()
-                    l15.append(e16)
+                        if t:
+                            e16.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e16.unknown_tagged_fields = ()
+                        l15.append(e16)
                 if o != p14:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:
@@ -692,92 +706,95 @@ def _read_v13(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
-    for _ in range(n):
-        e2 = _TopicProduceResponse()
-        e2.name = ""
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 33, "PartitionResponses")
-        e2.partition_responses = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionProduceResponse()
-            e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset, n = unpack_ihqqqB(d, o)
-            o += 31
+            e2 = _TopicProduceResponse()
+            e2.name = ""
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 6, "RecordErrors")
-            e4.record_errors = l5 = []
-            for _ in range(n):
-                e6 = _BatchIndexAndErrorMessage()
-                e6.batch_index, n = unpack_iB(d, o)
-                o += 4
-                if 0 < n < 128:
-                    e6.batch_index_error_message = d[o + 1:(o := o + n)].decode()
-                elif n == 0:
-                    e6.batch_index_error_message = None
+                n, o = compact_count(d, o, n, 33, "PartitionResponses")
+            e2.partition_responses = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionProduceResponse()
+                    e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset, n = unpack_ihqqqB(d, o)
+                    o += 31
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 6, "RecordErrors")
+                    e4.record_errors = l5 = []
+                    if n:
+                        for _ in range(n):
+                            e6 = _BatchIndexAndErrorMessage()
+                            e6.batch_index, n = unpack_iB(d, o)
+                            o += 4
+                            if 0 < n < 128:
+                                e6.batch_index_error_message = d[o + 1:(o := o + n)].decode()
+                            elif n == 0:
+                                e6.batch_index_error_message = None
+                                o += 1
+                            else:
+                                e6.batch_index_error_message, o = nullable_compact_string(d, o + 1, n, "BatchIndexErrorMessage")
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e6.unknown_tagged_fields = ()
+                            l5.append(e6)
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.error_message = None
+                        o += 1
+                    else:
+                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    e4.current_leader = e7 = _LeaderIdAndEpoch()
+                    e7.leader_id = -1
+                    e7.leader_epoch = -1
+                    e7.unknown_tagged_fields = ()
+                    t = d[o]
                     o += 1
-                else:
-                    e6.batch_index_error_message, o = nullable_compact_string(d, o + 1, n, "BatchIndexErrorMessage")
-                t = d[o]
-                o += 1
-                if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l5.append(e6)
-            n = d[o]
-            if 0 < n < 128:
-                e4.error_message = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.error_message = None
-                o += 1
-            else:
-                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            e4.current_leader = e7 = _LeaderIdAndEpoch()
-            e7.leader_id = -1
-            e7.leader_epoch = -1
-            e7.unknown_tagged_fields = ()
+                    e4.unknown_tagged_fields = ()
+                    if t:
+                        u8 = None
+                        if t > 127:
+                            t, o = tag_count(d, o, t)
+                        for _ in range(t):
+                            t9 = d[o]
+                            n = d[o + 1]
+                            o += 2
+                            if t9 > 127 or n > 127:
+                                t9, n, o = tag_header(d, o - 2)
+                            p10 = o + n
+                            if t9 == 0:
+                                e4.current_leader = e11 = _LeaderIdAndEpoch()
+                                e11.leader_id, e11.leader_epoch, t = unpack_iiB(d, o)
+                                o += 9
+                                if t:
+                                    e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                                else:
+                                    e11.unknown_tagged_fields = ()
+                                if o != p10:
+                                    raise wrong_tag_size("CurrentLeader", o)
+                            else:
+                                if u8 is None:
+                                    e4.unknown_tagged_fields = u8 = []
+                                u8.append((t9, d[o:p10]))
+                                o = p10
+                    l3.append(e4)
             t = d[o]
             o += 1
-            e4.unknown_tagged_fields = ()
             if t:
-                u8 = None
-                if t > 127:
-                    t, o = tag_count(d, o, t)
-                for _ in range(t):
-                    t9 = d[o]
-                    n = d[o + 1]
-                    o += 2
-                    if t9 > 127 or n > 127:
-                        t9, n, o = tag_header(d, o - 2)
-                    p10 = o + n
-                    if t9 == 0:
-                        e4.current_leader = e11 = _LeaderIdAndEpoch()
-                        e11.leader_id, e11.leader_epoch, t = unpack_iiB(d, o)
-                        o += 9
-                        if t:
-                            e11.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e11.unknown_tagged_fields = ()
-                        if o != p10:
-                            raise wrong_tag_size("CurrentLeader", o)
-                    else:
-                        if u8 is None:
-                            e4.unknown_tagged_fields = u8 = []
-                        u8.append((t9, d[o:p10]))
-                        o = p10
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.node_endpoints = []
     m.throttle_time_ms, t = unpack_iB(d, o)
     o += 5
@@ -801,30 +818,31 @@ def _read_v13(d, o):
                 else:
                     n, o = compact_count(d, o, n, 11, "NodeEndpoints")
                 m.node_endpoints = l15 = []
-                for _ in range(n):
-                    e16 = _NodeEndpoint()
-                    e16.node_id, n = unpack_iB(d, o)
-                    o += 4
-                    if 0 < n < 128:
-                        e16.host = d[o + 1:(o := o + n)].decode()
-                    else:
-                        e16.host, o = compact_string(d, o + 1, n, "Host")
-                    e16.port, n = unpack_iB(d, o)
-                    o += 4
-                    if 0 < n < 128:
-                        e16.rack = d[o + 1:(o := o + n)].decode()
-                    elif n == 0:
-                        e16.rack = None
+                if n:
+                    for _ in range(n):
+                        e16 = _NodeEndpoint()
+                        e16.node_id, n = unpack_iB(d, o)
+                        o += 4
+                        if 0 < n < 128:
+                            e16.host = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e16.host, o = compact_string(d, o + 1, n, "Host")
+                        e16.port, n = unpack_iB(d, o)
+                        o += 4
+                        if 0 < n < 128:
+                            e16.rack = d[o + 1:(o := o + n)].decode()
+                        elif n == 0:
+                            e16.rack = None
+                            o += 1
+                        else:
+                            e16.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+                        t = d[o]
                         o += 1
-                    else:
-                        e16.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
-                    t = d[o]
-                    o += 1
-                    if t:
-                        e16.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e16.unknown_tagged_fields = ()
-                    l15.append(e16)
+                        if t:
+                            e16.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e16.unknown_tagged_fields = ()
+                        l15.append(e16)
                 if o != p14:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:

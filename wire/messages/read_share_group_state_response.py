@@ -171,70 +171,73 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Results")
     m.results = l1 = []
-    for _ in range(n):
-        e2 = _ReadStateResult()
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 21, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionResult()
-            e4.partition, e4.error_code, n = unpack_ihB(d, o)
-            o += 6
-            if 0 < n < 128:
-                e4.error_message = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.error_message = None
-                o += 1
-            else:
-                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            e4.state_epoch, e4.start_offset, n = unpack_iqB(d, o)
-            o += 13
+            e2 = _ReadStateResult()
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 20, "StateBatches")
-            e4.state_batches = l5 = []
-            p6 = o + 20 * n
-            for v8, v9, v10, v11, t in iterate_qqbhB(d[o:p6]):
-                if t:
-                    o += 20 * len(l5)
-                    for _ in range(n - len(l5)):
-                        e12 = _StateBatch()
-                        e12.first_offset, e12.last_offset, e12.delivery_state, e12.delivery_count, t = unpack_qqbhB(d, o)
-                        o += 20
-                        if t:
-                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 21, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionResult()
+                    e4.partition, e4.error_code, n = unpack_ihB(d, o)
+                    o += 6
+                    if 0 < n < 128:
+                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.error_message = None
+                        o += 1
+                    else:
+                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    e4.state_epoch, e4.start_offset, n = unpack_iqB(d, o)
+                    o += 13
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 20, "StateBatches")
+                    e4.state_batches = l5 = []
+                    if n:
+                        p6 = o + 20 * n
+                        for v8, v9, v10, v11, t in iterate_qqbhB(d[o:p6]):
+                            if t:
+                                o += 20 * len(l5)
+                                for _ in range(n - len(l5)):
+                                    e12 = _StateBatch()
+                                    e12.first_offset, e12.last_offset, e12.delivery_state, e12.delivery_count, t = unpack_qqbhB(d, o)
+                                    o += 20
+                                    if t:
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e12.unknown_tagged_fields = ()
+                                    l5.append(e12)
+                                break
+                            e7 = _StateBatch()
+                            e7.first_offset = v8
+                            e7.last_offset = v9
+                            e7.delivery_state = v10
+                            e7.delivery_count = v11
+                            e7.unknown_tagged_fields = ()
+                            l5.append(e7)
                         else:
-                            e12.unknown_tagged_fields = ()
-                        l5.append(e12)
-                    break
-                e7 = _StateBatch()
-                e7.first_offset = v8
-                e7.last_offset = v9
-                e7.delivery_state = v10
-                e7.delivery_count = v11
-                e7.unknown_tagged_fields = ()
-                l5.append(e7)
-            else:
-                o = p6
+                            o = p6
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

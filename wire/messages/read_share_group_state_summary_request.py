@@ -140,43 +140,45 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _ReadStateSummaryData()
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 9, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 9 * n
-        for v6, v7, t in iterate_iiB(d[o:p4]):
-            if t:
-                o += 9 * len(l3)
-                for _ in range(n - len(l3)):
-                    e8 = _PartitionData()
-                    e8.partition, e8.leader_epoch, t = unpack_iiB(d, o)
-                    o += 9
+    if n:
+        for _ in range(n):
+            e2 = _ReadStateSummaryData()
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 9, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 9 * n
+                for v6, v7, t in iterate_iiB(d[o:p4]):
                     if t:
-                        e8.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e8.unknown_tagged_fields = ()
-                    l3.append(e8)
-                break
-            e5 = _PartitionData()
-            e5.partition = v6
-            e5.leader_epoch = v7
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 9 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e8 = _PartitionData()
+                            e8.partition, e8.leader_epoch, t = unpack_iiB(d, o)
+                            o += 9
+                            if t:
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e8.unknown_tagged_fields = ()
+                            l3.append(e8)
+                        break
+                    e5 = _PartitionData()
+                    e5.partition = v6
+                    e5.leader_epoch = v7
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

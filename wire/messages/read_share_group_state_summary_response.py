@@ -148,41 +148,43 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Results")
     m.results = l1 = []
-    for _ in range(n):
-        e2 = _ReadStateSummaryResult()
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 24, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionResult()
-            e4.delivery_complete_count = -1
-            e4.partition, e4.error_code, n = unpack_ihB(d, o)
-            o += 6
-            if 0 < n < 128:
-                e4.error_message = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.error_message = None
-                o += 1
-            else:
-                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            e4.state_epoch, e4.leader_epoch, e4.start_offset, t = unpack_iiqB(d, o)
+            e2 = _ReadStateSummaryResult()
+            e2.topic_id, n = unpack_UB(d, o)
             o += 17
-            if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+            if 0 < n < 128:
+                n -= 1
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                n, o = compact_count(d, o, n, 24, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionResult()
+                    e4.delivery_complete_count = -1
+                    e4.partition, e4.error_code, n = unpack_ihB(d, o)
+                    o += 6
+                    if 0 < n < 128:
+                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.error_message = None
+                        o += 1
+                    else:
+                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    e4.state_epoch, e4.leader_epoch, e4.start_offset, t = unpack_iiqB(d, o)
+                    o += 17
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -201,40 +203,42 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Results")
     m.results = l1 = []
-    for _ in range(n):
-        e2 = _ReadStateSummaryResult()
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 28, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionResult()
-            e4.partition, e4.error_code, n = unpack_ihB(d, o)
-            o += 6
+            e2 = _ReadStateSummaryResult()
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
             if 0 < n < 128:
-                e4.error_message = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.error_message = None
-                o += 1
+                n -= 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            e4.state_epoch, e4.leader_epoch, e4.start_offset, e4.delivery_complete_count, t = unpack_iiqiB(d, o)
-            o += 21
+                n, o = compact_count(d, o, n, 28, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionResult()
+                    e4.partition, e4.error_code, n = unpack_ihB(d, o)
+                    o += 6
+                    if 0 < n < 128:
+                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.error_message = None
+                        o += 1
+                    else:
+                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    e4.state_epoch, e4.leader_epoch, e4.start_offset, e4.delivery_complete_count, t = unpack_iiqiB(d, o)
+                    o += 21
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            t = d[o]
+            o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

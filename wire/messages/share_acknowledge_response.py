@@ -207,47 +207,49 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
-    for _ in range(n):
-        e2 = _ShareAcknowledgeTopicResponse()
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 17, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
-            o += 6
+            e2 = _ShareAcknowledgeTopicResponse()
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
             if 0 < n < 128:
-                e4.error_message = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.error_message = None
-                o += 1
+                n -= 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            e4.current_leader = e5 = _LeaderIdAndEpoch()
-            e5.leader_id, e5.leader_epoch, t = unpack_iiB(d, o)
-            o += 9
-            if t:
-                e5.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e5.unknown_tagged_fields = ()
+                n, o = compact_count(d, o, n, 17, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionData()
+                    e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
+                    o += 6
+                    if 0 < n < 128:
+                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.error_message = None
+                        o += 1
+                    else:
+                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    e4.current_leader = e5 = _LeaderIdAndEpoch()
+                    e5.leader_id, e5.leader_epoch, t = unpack_iiB(d, o)
+                    o += 9
+                    if t:
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e5.unknown_tagged_fields = ()
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -255,30 +257,31 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 11, "NodeEndpoints")
     m.node_endpoints = l6 = []
-    for _ in range(n):
-        e7 = _NodeEndpoint()
-        e7.node_id, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e7.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e7.host, o = compact_string(d, o + 1, n, "Host")
-        e7.port, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e7.rack = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e7.rack = None
+    if n:
+        for _ in range(n):
+            e7 = _NodeEndpoint()
+            e7.node_id, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e7.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e7.host, o = compact_string(d, o + 1, n, "Host")
+            e7.port, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e7.rack = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e7.rack = None
+                o += 1
+            else:
+                e7.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+            t = d[o]
             o += 1
-        else:
-            e7.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
-        t = d[o]
-        o += 1
-        if t:
-            e7.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e7.unknown_tagged_fields = ()
-        l6.append(e7)
+            if t:
+                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e7.unknown_tagged_fields = ()
+            l6.append(e7)
     t = d[o]
     o += 1
     if t:
@@ -306,47 +309,49 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
-    for _ in range(n):
-        e2 = _ShareAcknowledgeTopicResponse()
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 17, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
-            o += 6
+            e2 = _ShareAcknowledgeTopicResponse()
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
             if 0 < n < 128:
-                e4.error_message = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.error_message = None
-                o += 1
+                n -= 1
             else:
-                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            e4.current_leader = e5 = _LeaderIdAndEpoch()
-            e5.leader_id, e5.leader_epoch, t = unpack_iiB(d, o)
-            o += 9
-            if t:
-                e5.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e5.unknown_tagged_fields = ()
+                n, o = compact_count(d, o, n, 17, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionData()
+                    e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
+                    o += 6
+                    if 0 < n < 128:
+                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.error_message = None
+                        o += 1
+                    else:
+                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    e4.current_leader = e5 = _LeaderIdAndEpoch()
+                    e5.leader_id, e5.leader_epoch, t = unpack_iiB(d, o)
+                    o += 9
+                    if t:
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e5.unknown_tagged_fields = ()
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -354,30 +359,31 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 11, "NodeEndpoints")
     m.node_endpoints = l6 = []
-    for _ in range(n):
-        e7 = _NodeEndpoint()
-        e7.node_id, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e7.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e7.host, o = compact_string(d, o + 1, n, "Host")
-        e7.port, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e7.rack = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e7.rack = None
+    if n:
+        for _ in range(n):
+            e7 = _NodeEndpoint()
+            e7.node_id, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e7.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e7.host, o = compact_string(d, o + 1, n, "Host")
+            e7.port, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e7.rack = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e7.rack = None
+                o += 1
+            else:
+                e7.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+            t = d[o]
             o += 1
-        else:
-            e7.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
-        t = d[o]
-        o += 1
-        if t:
-            e7.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e7.unknown_tagged_fields = ()
-        l6.append(e7)
+            if t:
+                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e7.unknown_tagged_fields = ()
+            l6.append(e7)
     t = d[o]
     o += 1
     if t:

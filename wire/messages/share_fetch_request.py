@@ -233,61 +233,64 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _FetchTopic()
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 6, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _FetchPartition()
-            e4.partition_max_bytes = 0
-            e4.partition_index, n = unpack_iB(d, o)
-            o += 5
+            e2 = _FetchTopic()
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 18, "AcknowledgementBatches")
-            e4.acknowledgement_batches = l5 = []
-            c6 = n
-            while len(l5) < c6:
-                e7 = _AcknowledgementBatch()
-                e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
-                o += 17
-                if 1 < n < 128:
-                    e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
-                    o += 1 * n - 1
-                elif n == 1:
-                    e7.acknowledge_types = []
-                else:
-                    n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
-                    e7.acknowledge_types = [*unpack_all_b[n](d, o)]
-                    o += 1 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e7.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e7.unknown_tagged_fields = ()
-                l5.append(e7)
-                o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                n, o = compact_count(d, o, n, 6, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _FetchPartition()
+                    e4.partition_max_bytes = 0
+                    e4.partition_index, n = unpack_iB(d, o)
+                    o += 5
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 18, "AcknowledgementBatches")
+                    e4.acknowledgement_batches = l5 = []
+                    if n:
+                        c6 = n
+                        while len(l5) < c6:
+                            e7 = _AcknowledgementBatch()
+                            e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
+                            o += 17
+                            if 1 < n < 128:
+                                e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
+                                o += 1 * n - 1
+                            elif n == 1:
+                                e7.acknowledge_types = []
+                            else:
+                                n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
+                                e7.acknowledge_types = [*unpack_all_b[n](d, o)]
+                                o += 1 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e7.unknown_tagged_fields = ()
+                            l5.append(e7)
+                            o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -295,28 +298,29 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l8 = []
-    c9 = n
-    while len(l8) < c9:
-        e10 = _ForgottenTopic()
-        e10.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 1 < n < 128:
-            e10.partitions = [*unpack_all_i[n - 1](d, o)]
-            o += 4 * n - 4
-        elif n == 1:
-            e10.partitions = []
-        else:
-            n, o = compact_count(d, o, n, 4, "Partitions")
-            e10.partitions = [*unpack_all_i[n](d, o)]
-            o += 4 * n
-        t = d[o]
-        o += 1
-        if t:
-            e10.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e10.unknown_tagged_fields = ()
-        l8.append(e10)
-        o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
+    if n:
+        c9 = n
+        while len(l8) < c9:
+            e10 = _ForgottenTopic()
+            e10.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 1 < n < 128:
+                e10.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e10.partitions = []
+            else:
+                n, o = compact_count(d, o, n, 4, "Partitions")
+                e10.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
+            t = d[o]
+            o += 1
+            if t:
+                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e10.unknown_tagged_fields = ()
+            l8.append(e10)
+            o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
     t = d[o]
     o += 1
     if t:
@@ -351,61 +355,64 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _FetchTopic()
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 6, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _FetchPartition()
-            e4.partition_max_bytes = 0
-            e4.partition_index, n = unpack_iB(d, o)
-            o += 5
+            e2 = _FetchTopic()
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 18, "AcknowledgementBatches")
-            e4.acknowledgement_batches = l5 = []
-            c6 = n
-            while len(l5) < c6:
-                e7 = _AcknowledgementBatch()
-                e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
-                o += 17
-                if 1 < n < 128:
-                    e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
-                    o += 1 * n - 1
-                elif n == 1:
-                    e7.acknowledge_types = []
-                else:
-                    n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
-                    e7.acknowledge_types = [*unpack_all_b[n](d, o)]
-                    o += 1 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e7.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e7.unknown_tagged_fields = ()
-                l5.append(e7)
-                o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                n, o = compact_count(d, o, n, 6, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _FetchPartition()
+                    e4.partition_max_bytes = 0
+                    e4.partition_index, n = unpack_iB(d, o)
+                    o += 5
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 18, "AcknowledgementBatches")
+                    e4.acknowledgement_batches = l5 = []
+                    if n:
+                        c6 = n
+                        while len(l5) < c6:
+                            e7 = _AcknowledgementBatch()
+                            e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
+                            o += 17
+                            if 1 < n < 128:
+                                e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
+                                o += 1 * n - 1
+                            elif n == 1:
+                                e7.acknowledge_types = []
+                            else:
+                                n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
+                                e7.acknowledge_types = [*unpack_all_b[n](d, o)]
+                                o += 1 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e7.unknown_tagged_fields = ()
+                            l5.append(e7)
+                            o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -413,28 +420,29 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l8 = []
-    c9 = n
-    while len(l8) < c9:
-        e10 = _ForgottenTopic()
-        e10.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 1 < n < 128:
-            e10.partitions = [*unpack_all_i[n - 1](d, o)]
-            o += 4 * n - 4
-        elif n == 1:
-            e10.partitions = []
-        else:
-            n, o = compact_count(d, o, n, 4, "Partitions")
-            e10.partitions = [*unpack_all_i[n](d, o)]
-            o += 4 * n
-        t = d[o]
-        o += 1
-        if t:
-            e10.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e10.unknown_tagged_fields = ()
-        l8.append(e10)
-        o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
+    if n:
+        c9 = n
+        while len(l8) < c9:
+            e10 = _ForgottenTopic()
+            e10.topic_id, n = unpack_UB(d, o)
+            o += 17
+            if 1 < n < 128:
+                e10.partitions = [*unpack_all_i[n - 1](d, o)]
+                o += 4 * n - 4
+            elif n == 1:
+                e10.partitions = []
+            else:
+                n, o = compact_count(d, o, n, 4, "Partitions")
+                e10.partitions = [*unpack_all_i[n](d, o)]
+                o += 4 * n
+            t = d[o]
+            o += 1
+            if t:
+                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e10.unknown_tagged_fields = ()
+            l8.append(e10)
+            o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
     t = d[o]
     o += 1
     if t:

@@ -244,90 +244,93 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
-    for _ in range(n):
-        e2 = _ShareFetchableTopicResponse()
-        e2.topic_id, n = unpack_UB(d, o)
-        o += 17
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 22, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _PartitionData()
-            e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
-            o += 6
-            if 0 < n < 128:
-                e4.error_message = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.error_message = None
-                o += 1
-            else:
-                e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-            e4.acknowledge_error_code, n = unpack_hB(d, o)
-            o += 2
-            if 0 < n < 128:
-                e4.acknowledge_error_message = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.acknowledge_error_message = None
-                o += 1
-            else:
-                e4.acknowledge_error_message, o = nullable_compact_string(d, o + 1, n, "AcknowledgeErrorMessage")
-            e4.current_leader = e5 = _LeaderIdAndEpoch()
-            e5.leader_id, e5.leader_epoch, t = unpack_iiB(d, o)
-            o += 9
-            if t:
-                e5.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e5.unknown_tagged_fields = ()
-            n = d[o]
-            if 0 < n < 128:
-                e4.records = d[o + 1:(o := o + n)]
-            else:
-                e4.records, o = compact_bytes(d, o + 1, n, "Records")
-            n = d[o]
-            o += 1
+            e2 = _ShareFetchableTopicResponse()
+            e2.topic_id, n = unpack_UB(d, o)
+            o += 17
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 19, "AcquiredRecords")
-            e4.acquired_records = l6 = []
-            p7 = o + 19 * n
-            for v9, v10, v11, t in iterate_qqhB(d[o:p7]):
-                if t:
-                    o += 19 * len(l6)
-                    for _ in range(n - len(l6)):
-                        e12 = _AcquiredRecords()
-                        e12.first_offset, e12.last_offset, e12.delivery_count, t = unpack_qqhB(d, o)
-                        o += 19
-                        if t:
-                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 22, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _PartitionData()
+                    e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
+                    o += 6
+                    if 0 < n < 128:
+                        e4.error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.error_message = None
+                        o += 1
+                    else:
+                        e4.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+                    e4.acknowledge_error_code, n = unpack_hB(d, o)
+                    o += 2
+                    if 0 < n < 128:
+                        e4.acknowledge_error_message = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.acknowledge_error_message = None
+                        o += 1
+                    else:
+                        e4.acknowledge_error_message, o = nullable_compact_string(d, o + 1, n, "AcknowledgeErrorMessage")
+                    e4.current_leader = e5 = _LeaderIdAndEpoch()
+                    e5.leader_id, e5.leader_epoch, t = unpack_iiB(d, o)
+                    o += 9
+                    if t:
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e5.unknown_tagged_fields = ()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.records = d[o + 1:(o := o + n)]
+                    else:
+                        e4.records, o = compact_bytes(d, o + 1, n, "Records")
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 19, "AcquiredRecords")
+                    e4.acquired_records = l6 = []
+                    if n:
+                        p7 = o + 19 * n
+                        for v9, v10, v11, t in iterate_qqhB(d[o:p7]):
+                            if t:
+                                o += 19 * len(l6)
+                                for _ in range(n - len(l6)):
+                                    e12 = _AcquiredRecords()
+                                    e12.first_offset, e12.last_offset, e12.delivery_count, t = unpack_qqhB(d, o)
+                                    o += 19
+                                    if t:
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e12.unknown_tagged_fields = ()
+                                    l6.append(e12)
+                                break
+                            e8 = _AcquiredRecords()
+                            e8.first_offset = v9
+                            e8.last_offset = v10
+                            e8.delivery_count = v11
+                            e8.unknown_tagged_fields = ()
+                            l6.append(e8)
                         else:
-                            e12.unknown_tagged_fields = ()
-                        l6.append(e12)
-                    break
-                e8 = _AcquiredRecords()
-                e8.first_offset = v9
-                e8.last_offset = v10
-                e8.delivery_count = v11
-                e8.unknown_tagged_fields = ()
-                l6.append(e8)
-            else:
-                o = p7
+                            o = p7
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -335,30 +338,31 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 11, "NodeEndpoints")
     m.node_endpoints = l13 = []
-    for _ in range(n):
-        e14 = _NodeEndpoint()
-        e14.node_id, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e14.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e14.host, o = compact_string(d, o + 1, n, "Host")
-        e14.port, n = unpack_iB(d, o)
-        o += 4
-        if 0 < n < 128:
-            e14.rack = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e14.rack = None
+    if n:
+        for _ in range(n):
+            e14 = _NodeEndpoint()
+            e14.node_id, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e14.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e14.host, o = compact_string(d, o + 1, n, "Host")
+            e14.port, n = unpack_iB(d, o)
+            o += 4
+            if 0 < n < 128:
+                e14.rack = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e14.rack = None
+                o += 1
+            else:
+                e14.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
+            t = d[o]
             o += 1
-        else:
-            e14.rack, o = nullable_compact_string(d, o + 1, n, "Rack")
-        t = d[o]
-        o += 1
-        if t:
-            e14.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e14.unknown_tagged_fields = ()
-        l13.append(e14)
+            if t:
+                e14.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e14.unknown_tagged_fields = ()
+            l13.append(e14)
     t = d[o]
     o += 1
     if t:

@@ -210,134 +210,137 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 20, "Groups")
     m.groups = l1 = []
-    for _ in range(n):
-        e2 = _DescribedGroup()
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
-            o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_state = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
-        e2.group_epoch, e2.assignment_epoch, n = unpack_iiB(d, o)
-        o += 8
-        if 0 < n < 128:
-            e2.assignor_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.assignor_name, o = compact_string(d, o + 1, n, "AssignorName")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 12, "Members")
-        e2.members = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _Member()
-            n = d[o]
+            e2 = _DescribedGroup()
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
             if 0 < n < 128:
-                e4.member_id = d[o + 1:(o := o + n)].decode()
-            else:
-                e4.member_id, o = compact_string(d, o + 1, n, "MemberId")
-            n = d[o]
-            if 0 < n < 128:
-                e4.rack_id = d[o + 1:(o := o + n)].decode()
+                e2.error_message = d[o + 1:(o := o + n)].decode()
             elif n == 0:
-                e4.rack_id = None
+                e2.error_message = None
                 o += 1
             else:
-                e4.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
-            e4.member_epoch, n = unpack_iB(d, o)
-            o += 4
-            if 0 < n < 128:
-                e4.client_id = d[o + 1:(o := o + n)].decode()
-            else:
-                e4.client_id, o = compact_string(d, o + 1, n, "ClientId")
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
             n = d[o]
             if 0 < n < 128:
-                e4.client_host = d[o + 1:(o := o + n)].decode()
+                e2.group_id = d[o + 1:(o := o + n)].decode()
             else:
-                e4.client_host, o = compact_string(d, o + 1, n, "ClientHost")
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
             n = d[o]
-            o += 1
             if 0 < n < 128:
-                n -= 1
+                e2.group_state = d[o + 1:(o := o + n)].decode()
             else:
-                n, o = compact_count(d, o, n, 1, "SubscribedTopicNames")
-            e4.subscribed_topic_names = l5 = []
-            for _ in range(n):
-                n = d[o]
-                if 0 < n < 128:
-                    v6 = d[o + 1:(o := o + n)].decode()
-                else:
-                    v6, o = compact_string(d, o + 1, n, "SubscribedTopicNames")
-                l5.append(v6)
-            e4.assignment = e7 = _Assignment()
+                e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
+            e2.group_epoch, e2.assignment_epoch, n = unpack_iiB(d, o)
+            o += 8
+            if 0 < n < 128:
+                e2.assignor_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.assignor_name, o = compact_string(d, o + 1, n, "AssignorName")
             n = d[o]
             o += 1
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 19, "TopicPartitions")
-            e7.topic_partitions = l8 = []
-            for _ in range(n):
-                e9 = _TopicPartitions()
-                e9.topic_id, n = unpack_UB(d, o)
-                o += 16
-                if 0 < n < 128:
-                    e9.topic_name = d[o + 1:(o := o + n)].decode()
-                else:
-                    e9.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    e9.partitions = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e9.partitions = []
-                else:
-                    n, o = compact_count(d, o, n, 4, "Partitions")
-                    e9.partitions = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e9.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e9.unknown_tagged_fields = ()
-                l8.append(e9)
-            t = d[o]
-            o += 1
+                n, o = compact_count(d, o, n, 12, "Members")
+            e2.members = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _Member()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.member_id = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.member_id, o = compact_string(d, o + 1, n, "MemberId")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.rack_id = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.rack_id = None
+                        o += 1
+                    else:
+                        e4.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
+                    e4.member_epoch, n = unpack_iB(d, o)
+                    o += 4
+                    if 0 < n < 128:
+                        e4.client_id = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.client_id, o = compact_string(d, o + 1, n, "ClientId")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.client_host = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.client_host, o = compact_string(d, o + 1, n, "ClientHost")
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 1, "SubscribedTopicNames")
+                    e4.subscribed_topic_names = l5 = []
+                    for _ in range(n):
+                        n = d[o]
+                        if 0 < n < 128:
+                            v6 = d[o + 1:(o := o + n)].decode()
+                        else:
+                            v6, o = compact_string(d, o + 1, n, "SubscribedTopicNames")
+                        l5.append(v6)
+                    e4.assignment = e7 = _Assignment()
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 19, "TopicPartitions")
+                    e7.topic_partitions = l8 = []
+                    if n:
+                        for _ in range(n):
+                            e9 = _TopicPartitions()
+                            e9.topic_id, n = unpack_UB(d, o)
+                            o += 16
+                            if 0 < n < 128:
+                                e9.topic_name = d[o + 1:(o := o + n)].decode()
+                            else:
+                                e9.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                e9.partitions = [*unpack_all_i[n - 1](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e9.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                e9.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e9.unknown_tagged_fields = ()
+                            l8.append(e9)
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e7.unknown_tagged_fields = ()
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            e2.authorized_operations, t = unpack_iB(d, o)
+            o += 5
             if t:
-                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e7.unknown_tagged_fields = ()
-            t = d[o]
-            o += 1
-            if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        e2.authorized_operations, t = unpack_iB(d, o)
-        o += 5
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -375,537 +375,553 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 20, "Groups")
     m.groups = l1 = []
-    for _ in range(n):
-        e2 = _DescribedGroup()
-        e2.error_code, n = unpack_hB(d, o)
-        o += 2
-        if 0 < n < 128:
-            e2.error_message = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.error_message = None
+    if n:
+        for _ in range(n):
+            e2 = _DescribedGroup()
+            e2.error_code, n = unpack_hB(d, o)
+            o += 2
+            if 0 < n < 128:
+                e2.error_message = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.error_message = None
+                o += 1
+            else:
+                e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.group_state = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
+            e2.group_epoch, e2.assignment_epoch, n = unpack_iib(d, o)
+            o += 9
+            if n < 0:
+                e2.topology = None
+            else:
+                e2.topology = e3 = _Topology()
+                e3.epoch, n = unpack_iB(d, o)
+                o += 5
+                if n < 128:
+                    n -= 1
+                else:
+                    n, o = nullable_compact_count(d, o, n, 6, "Subtopologies")
+                if n < 0:
+                    e3.subtopologies = None
+                else:
+                    e3.subtopologies = l4 = []
+                    if n:
+                        for _ in range(n):
+                            e5 = _Subtopology()
+                            n = d[o]
+                            if 0 < n < 128:
+                                e5.subtopology_id = d[o + 1:(o := o + n)].decode()
+                            else:
+                                e5.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 0 < n < 128:
+                                n -= 1
+                            else:
+                                n, o = compact_count(d, o, n, 1, "SourceTopics")
+                            e5.source_topics = l6 = []
+                            for _ in range(n):
+                                n = d[o]
+                                if 0 < n < 128:
+                                    v7 = d[o + 1:(o := o + n)].decode()
+                                else:
+                                    v7, o = compact_string(d, o + 1, n, "SourceTopics")
+                                l6.append(v7)
+                            n = d[o]
+                            o += 1
+                            if 0 < n < 128:
+                                n -= 1
+                            else:
+                                n, o = compact_count(d, o, n, 1, "RepartitionSinkTopics")
+                            e5.repartition_sink_topics = l8 = []
+                            for _ in range(n):
+                                n = d[o]
+                                if 0 < n < 128:
+                                    v9 = d[o + 1:(o := o + n)].decode()
+                                else:
+                                    v9, o = compact_string(d, o + 1, n, "RepartitionSinkTopics")
+                                l8.append(v9)
+                            n = d[o]
+                            o += 1
+                            if 0 < n < 128:
+                                n -= 1
+                            else:
+                                n, o = compact_count(d, o, n, 9, "StateChangelogTopics")
+                            e5.state_changelog_topics = l10 = []
+                            if n:
+                                for _ in range(n):
+                                    e11 = _TopicInfo()
+                                    n = d[o]
+                                    if 0 < n < 128:
+                                        e11.name = d[o + 1:(o := o + n)].decode()
+                                    else:
+                                        e11.name, o = compact_string(d, o + 1, n, "Name")
+                                    e11.partitions, e11.replication_factor, n = unpack_ihB(d, o)
+                                    o += 7
+                                    if 0 < n < 128:
+                                        n -= 1
+                                    else:
+                                        n, o = compact_count(d, o, n, 3, "TopicConfigs")
+                                    e11.topic_configs = l12 = []
+                                    if n:
+                                        for _ in range(n):
+                                            e13 = _KeyValue()
+                                            n = d[o]
+                                            if 0 < n < 128:
+                                                e13.key = d[o + 1:(o := o + n)].decode()
+                                            else:
+                                                e13.key, o = compact_string(d, o + 1, n, "Key")
+                                            n = d[o]
+                                            if 0 < n < 128:
+                                                e13.value = d[o + 1:(o := o + n)].decode()
+                                            else:
+                                                e13.value, o = compact_string(d, o + 1, n, "Value")
+                                            t = d[o]
+                                            o += 1
+                                            if t:
+                                                e13.unknown_tagged_fields, o = read_tags(d, o, t)
+                                            else:
+                                                e13.unknown_tagged_fields = ()
+                                            l12.append(e13)
+                                    t = d[o]
+                                    o += 1
+                                    if t:
+                                        e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e11.unknown_tagged_fields = ()
+                                    l10.append(e11)
+                            n = d[o]
+                            o += 1
+                            if 0 < n < 128:
+                                n -= 1
+                            else:
+                                n, o = compact_count(d, o, n, 9, "RepartitionSourceTopics")
+                            e5.repartition_source_topics = l14 = []
+                            if n:
+                                for _ in range(n):
+                                    e15 = _TopicInfo()
+                                    n = d[o]
+                                    if 0 < n < 128:
+                                        e15.name = d[o + 1:(o := o + n)].decode()
+                                    else:
+                                        e15.name, o = compact_string(d, o + 1, n, "Name")
+                                    e15.partitions, e15.replication_factor, n = unpack_ihB(d, o)
+                                    o += 7
+                                    if 0 < n < 128:
+                                        n -= 1
+                                    else:
+                                        n, o = compact_count(d, o, n, 3, "TopicConfigs")
+                                    e15.topic_configs = l16 = []
+                                    if n:
+                                        for _ in range(n):
+                                            e17 = _KeyValue()
+                                            n = d[o]
+                                            if 0 < n < 128:
+                                                e17.key = d[o + 1:(o := o + n)].decode()
+                                            else:
+                                                e17.key, o = compact_string(d, o + 1, n, "Key")
+                                            n = d[o]
+                                            if 0 < n < 128:
+                                                e17.value = d[o + 1:(o := o + n)].decode()
+                                            else:
+                                                e17.value, o = compact_string(d, o + 1, n, "Value")
+                                            t = d[o]
+                                            o += 1
+                                            if t:
+                                                e17.unknown_tagged_fields, o = read_tags(d, o, t)
+                                            else:
+                                                e17.unknown_tagged_fields = ()
+                                            l16.append(e17)
+                                    t = d[o]
+                                    o += 1
+                                    if t:
+                                        e15.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e15.unknown_tagged_fields = ()
+                                    l14.append(e15)
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e5.unknown_tagged_fields = ()
+                            l4.append(e5)
+                t = d[o]
+                o += 1
+                if t:
+                    e3.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e3.unknown_tagged_fields = ()
+            n = d[o]
             o += 1
-        else:
-            e2.error_message, o = nullable_compact_string(d, o + 1, n, "ErrorMessage")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_id, o = compact_string(d, o + 1, n, "GroupId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.group_state = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.group_state, o = compact_string(d, o + 1, n, "GroupState")
-        e2.group_epoch, e2.assignment_epoch, n = unpack_iib(d, o)
-        o += 9
-        if n < 0:
-            e2.topology = None
-        else:
-            e2.topology = e3 = _Topology()
-            e3.epoch, n = unpack_iB(d, o)
-            o += 5
-            if n < 128:
+            if 0 < n < 128:
                 n -= 1
             else:
-                n, o = nullable_compact_count(d, o, n, 6, "Subtopologies")
-            if n < 0:
-                e3.subtopologies = None
-            else:
-                e3.subtopologies = l4 = []
+                n, o = compact_count(d, o, n, 28, "Members")
+            e2.members = l18 = []
+            if n:
                 for _ in range(n):
-                    e5 = _Subtopology()
+                    e19 = _Member()
                     n = d[o]
                     if 0 < n < 128:
-                        e5.subtopology_id = d[o + 1:(o := o + n)].decode()
+                        e19.member_id = d[o + 1:(o := o + n)].decode()
                     else:
-                        e5.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                        e19.member_id, o = compact_string(d, o + 1, n, "MemberId")
+                    e19.member_epoch, n = unpack_iB(d, o)
+                    o += 4
+                    if 0 < n < 128:
+                        e19.instance_id = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e19.instance_id = None
+                        o += 1
+                    else:
+                        e19.instance_id, o = nullable_compact_string(d, o + 1, n, "InstanceId")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e19.rack_id = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e19.rack_id = None
+                        o += 1
+                    else:
+                        e19.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e19.client_id = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e19.client_id, o = compact_string(d, o + 1, n, "ClientId")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e19.client_host = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e19.client_host, o = compact_string(d, o + 1, n, "ClientHost")
+                    e19.topology_epoch, n = unpack_iB(d, o)
+                    o += 4
+                    if 0 < n < 128:
+                        e19.process_id = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e19.process_id, o = compact_string(d, o + 1, n, "ProcessId")
+                    n, = unpack_b(d, o)
+                    o += 1
+                    if n < 0:
+                        e19.user_endpoint = None
+                    else:
+                        e19.user_endpoint = e20 = _Endpoint()
+                        n = d[o]
+                        if 0 < n < 128:
+                            e20.host = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e20.host, o = compact_string(d, o + 1, n, "Host")
+                        e20.port, t = unpack_HB(d, o)
+                        o += 3
+                        if t:
+                            e20.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e20.unknown_tagged_fields = ()
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
-                        n, o = compact_count(d, o, n, 1, "SourceTopics")
-                    e5.source_topics = l6 = []
-                    for _ in range(n):
-                        n = d[o]
-                        if 0 < n < 128:
-                            v7 = d[o + 1:(o := o + n)].decode()
-                        else:
-                            v7, o = compact_string(d, o + 1, n, "SourceTopics")
-                        l6.append(v7)
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 1, "RepartitionSinkTopics")
-                    e5.repartition_sink_topics = l8 = []
-                    for _ in range(n):
-                        n = d[o]
-                        if 0 < n < 128:
-                            v9 = d[o + 1:(o := o + n)].decode()
-                        else:
-                            v9, o = compact_string(d, o + 1, n, "RepartitionSinkTopics")
-                        l8.append(v9)
-                    n = d[o]
-                    o += 1
-                    if 0 < n < 128:
-                        n -= 1
-                    else:
-                        n, o = compact_count(d, o, n, 9, "StateChangelogTopics")
-                    e5.state_changelog_topics = l10 = []
-                    for _ in range(n):
-                        e11 = _TopicInfo()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e11.name = d[o + 1:(o := o + n)].decode()
-                        else:
-                            e11.name, o = compact_string(d, o + 1, n, "Name")
-                        e11.partitions, e11.replication_factor, n = unpack_ihB(d, o)
-                        o += 7
-                        if 0 < n < 128:
-                            n -= 1
-                        else:
-                            n, o = compact_count(d, o, n, 3, "TopicConfigs")
-                        e11.topic_configs = l12 = []
+                        n, o = compact_count(d, o, n, 3, "ClientTags")
+                    e19.client_tags = l21 = []
+                    if n:
                         for _ in range(n):
-                            e13 = _KeyValue()
+                            e22 = _KeyValue()
                             n = d[o]
                             if 0 < n < 128:
-                                e13.key = d[o + 1:(o := o + n)].decode()
+                                e22.key = d[o + 1:(o := o + n)].decode()
                             else:
-                                e13.key, o = compact_string(d, o + 1, n, "Key")
+                                e22.key, o = compact_string(d, o + 1, n, "Key")
                             n = d[o]
                             if 0 < n < 128:
-                                e13.value = d[o + 1:(o := o + n)].decode()
+                                e22.value = d[o + 1:(o := o + n)].decode()
                             else:
-                                e13.value, o = compact_string(d, o + 1, n, "Value")
+                                e22.value, o = compact_string(d, o + 1, n, "Value")
                             t = d[o]
                             o += 1
                             if t:
-                                e13.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e22.unknown_tagged_fields, o = read_tags(d, o, t)
                             else:
-                                e13.unknown_tagged_fields = ()
-                            l12.append(e13)
-                        t = d[o]
-                        o += 1
-                        if t:
-                            e11.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e11.unknown_tagged_fields = ()
-                        l10.append(e11)
+                                e22.unknown_tagged_fields = ()
+                            l21.append(e22)
                     n = d[o]
                     o += 1
                     if 0 < n < 128:
                         n -= 1
                     else:
-                        n, o = compact_count(d, o, n, 9, "RepartitionSourceTopics")
-                    e5.repartition_source_topics = l14 = []
-                    for _ in range(n):
-                        e15 = _TopicInfo()
-                        n = d[o]
-                        if 0 < n < 128:
-                            e15.name = d[o + 1:(o := o + n)].decode()
-                        else:
-                            e15.name, o = compact_string(d, o + 1, n, "Name")
-                        e15.partitions, e15.replication_factor, n = unpack_ihB(d, o)
-                        o += 7
-                        if 0 < n < 128:
-                            n -= 1
-                        else:
-                            n, o = compact_count(d, o, n, 3, "TopicConfigs")
-                        e15.topic_configs = l16 = []
+                        n, o = compact_count(d, o, n, 14, "TaskOffsets")
+                    e19.task_offsets = l23 = []
+                    if n:
                         for _ in range(n):
-                            e17 = _KeyValue()
+                            e24 = _TaskOffset()
                             n = d[o]
                             if 0 < n < 128:
-                                e17.key = d[o + 1:(o := o + n)].decode()
+                                e24.subtopology_id = d[o + 1:(o := o + n)].decode()
                             else:
-                                e17.key, o = compact_string(d, o + 1, n, "Key")
+                                e24.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                            e24.partition, e24.offset, t = unpack_iqB(d, o)
+                            o += 13
+                            if t:
+                                e24.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e24.unknown_tagged_fields = ()
+                            l23.append(e24)
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 14, "TaskEndOffsets")
+                    e19.task_end_offsets = l25 = []
+                    if n:
+                        for _ in range(n):
+                            e26 = _TaskOffset()
                             n = d[o]
                             if 0 < n < 128:
-                                e17.value = d[o + 1:(o := o + n)].decode()
+                                e26.subtopology_id = d[o + 1:(o := o + n)].decode()
                             else:
-                                e17.value, o = compact_string(d, o + 1, n, "Value")
+                                e26.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                            e26.partition, e26.offset, t = unpack_iqB(d, o)
+                            o += 13
+                            if t:
+                                e26.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e26.unknown_tagged_fields = ()
+                            l25.append(e26)
+                    e19.assignment = e27 = _Assignment()
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "ActiveTasks")
+                    e27.active_tasks = l28 = []
+                    if n:
+                        for _ in range(n):
+                            e29 = _TaskIds()
+                            n = d[o]
+                            if 0 < n < 128:
+                                e29.subtopology_id = d[o + 1:(o := o + n)].decode()
+                            else:
+                                e29.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                e29.partitions = [*unpack_all_i[n - 1](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e29.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                e29.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e17.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e29.unknown_tagged_fields, o = read_tags(d, o, t)
                             else:
-                                e17.unknown_tagged_fields = ()
-                            l16.append(e17)
-                        t = d[o]
-                        o += 1
-                        if t:
-                            e15.unknown_tagged_fields, o = read_tags(d, o, t)
-                        else:
-                            e15.unknown_tagged_fields = ()
-                        l14.append(e15)
+                                e29.unknown_tagged_fields = ()
+                            l28.append(e29)
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "StandbyTasks")
+                    e27.standby_tasks = l30 = []
+                    if n:
+                        for _ in range(n):
+                            e31 = _TaskIds()
+                            n = d[o]
+                            if 0 < n < 128:
+                                e31.subtopology_id = d[o + 1:(o := o + n)].decode()
+                            else:
+                                e31.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                e31.partitions = [*unpack_all_i[n - 1](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e31.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                e31.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e31.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e31.unknown_tagged_fields = ()
+                            l30.append(e31)
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "WarmupTasks")
+                    e27.warmup_tasks = l32 = []
+                    if n:
+                        for _ in range(n):
+                            e33 = _TaskIds()
+                            n = d[o]
+                            if 0 < n < 128:
+                                e33.subtopology_id = d[o + 1:(o := o + n)].decode()
+                            else:
+                                e33.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                e33.partitions = [*unpack_all_i[n - 1](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e33.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                e33.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e33.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e33.unknown_tagged_fields = ()
+                            l32.append(e33)
                     t = d[o]
                     o += 1
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e27.unknown_tagged_fields, o = read_tags(d, o, t)
                     else:
-                        e5.unknown_tagged_fields = ()
-                    l4.append(e5)
-            t = d[o]
-            o += 1
+                        e27.unknown_tagged_fields = ()
+                    e19.target_assignment = e34 = _Assignment()
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "ActiveTasks")
+                    e34.active_tasks = l35 = []
+                    if n:
+                        for _ in range(n):
+                            e36 = _TaskIds()
+                            n = d[o]
+                            if 0 < n < 128:
+                                e36.subtopology_id = d[o + 1:(o := o + n)].decode()
+                            else:
+                                e36.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                e36.partitions = [*unpack_all_i[n - 1](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e36.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                e36.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e36.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e36.unknown_tagged_fields = ()
+                            l35.append(e36)
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "StandbyTasks")
+                    e34.standby_tasks = l37 = []
+                    if n:
+                        for _ in range(n):
+                            e38 = _TaskIds()
+                            n = d[o]
+                            if 0 < n < 128:
+                                e38.subtopology_id = d[o + 1:(o := o + n)].decode()
+                            else:
+                                e38.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                e38.partitions = [*unpack_all_i[n - 1](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e38.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                e38.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e38.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e38.unknown_tagged_fields = ()
+                            l37.append(e38)
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 3, "WarmupTasks")
+                    e34.warmup_tasks = l39 = []
+                    if n:
+                        for _ in range(n):
+                            e40 = _TaskIds()
+                            n = d[o]
+                            if 0 < n < 128:
+                                e40.subtopology_id = d[o + 1:(o := o + n)].decode()
+                            else:
+                                e40.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                            n = d[o]
+                            o += 1
+                            if 1 < n < 128:
+                                e40.partitions = [*unpack_all_i[n - 1](d, o)]
+                                o += 4 * n - 4
+                            elif n == 1:
+                                e40.partitions = []
+                            else:
+                                n, o = compact_count(d, o, n, 4, "Partitions")
+                                e40.partitions = [*unpack_all_i[n](d, o)]
+                                o += 4 * n
+                            t = d[o]
+                            o += 1
+                            if t:
+                                e40.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e40.unknown_tagged_fields = ()
+                            l39.append(e40)
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e34.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e34.unknown_tagged_fields = ()
+                    e19.is_classic, t = unpack_oB(d, o)
+                    o += 2
+                    if t:
+                        e19.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e19.unknown_tagged_fields = ()
+                    l18.append(e19)
+            e2.authorized_operations, t = unpack_iB(d, o)
+            o += 5
             if t:
-                e3.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e3.unknown_tagged_fields = ()
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 28, "Members")
-        e2.members = l18 = []
-        for _ in range(n):
-            e19 = _Member()
-            n = d[o]
-            if 0 < n < 128:
-                e19.member_id = d[o + 1:(o := o + n)].decode()
-            else:
-                e19.member_id, o = compact_string(d, o + 1, n, "MemberId")
-            e19.member_epoch, n = unpack_iB(d, o)
-            o += 4
-            if 0 < n < 128:
-                e19.instance_id = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e19.instance_id = None
-                o += 1
-            else:
-                e19.instance_id, o = nullable_compact_string(d, o + 1, n, "InstanceId")
-            n = d[o]
-            if 0 < n < 128:
-                e19.rack_id = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e19.rack_id = None
-                o += 1
-            else:
-                e19.rack_id, o = nullable_compact_string(d, o + 1, n, "RackId")
-            n = d[o]
-            if 0 < n < 128:
-                e19.client_id = d[o + 1:(o := o + n)].decode()
-            else:
-                e19.client_id, o = compact_string(d, o + 1, n, "ClientId")
-            n = d[o]
-            if 0 < n < 128:
-                e19.client_host = d[o + 1:(o := o + n)].decode()
-            else:
-                e19.client_host, o = compact_string(d, o + 1, n, "ClientHost")
-            e19.topology_epoch, n = unpack_iB(d, o)
-            o += 4
-            if 0 < n < 128:
-                e19.process_id = d[o + 1:(o := o + n)].decode()
-            else:
-                e19.process_id, o = compact_string(d, o + 1, n, "ProcessId")
-            n, = unpack_b(d, o)
-            o += 1
-            if n < 0:
-                e19.user_endpoint = None
-            else:
-                e19.user_endpoint = e20 = _Endpoint()
-                n = d[o]
-                if 0 < n < 128:
-                    e20.host = d[o + 1:(o := o + n)].decode()
-                else:
-                    e20.host, o = compact_string(d, o + 1, n, "Host")
-                e20.port, t = unpack_HB(d, o)
-                o += 3
-                if t:
-                    e20.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e20.unknown_tagged_fields = ()
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 3, "ClientTags")
-            e19.client_tags = l21 = []
-            for _ in range(n):
-                e22 = _KeyValue()
-                n = d[o]
-                if 0 < n < 128:
-                    e22.key = d[o + 1:(o := o + n)].decode()
-                else:
-                    e22.key, o = compact_string(d, o + 1, n, "Key")
-                n = d[o]
-                if 0 < n < 128:
-                    e22.value = d[o + 1:(o := o + n)].decode()
-                else:
-                    e22.value, o = compact_string(d, o + 1, n, "Value")
-                t = d[o]
-                o += 1
-                if t:
-                    e22.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e22.unknown_tagged_fields = ()
-                l21.append(e22)
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 14, "TaskOffsets")
-            e19.task_offsets = l23 = []
-            for _ in range(n):
-                e24 = _TaskOffset()
-                n = d[o]
-                if 0 < n < 128:
-                    e24.subtopology_id = d[o + 1:(o := o + n)].decode()
-                else:
-                    e24.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                e24.partition, e24.offset, t = unpack_iqB(d, o)
-                o += 13
-                if t:
-                    e24.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e24.unknown_tagged_fields = ()
-                l23.append(e24)
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 14, "TaskEndOffsets")
-            e19.task_end_offsets = l25 = []
-            for _ in range(n):
-                e26 = _TaskOffset()
-                n = d[o]
-                if 0 < n < 128:
-                    e26.subtopology_id = d[o + 1:(o := o + n)].decode()
-                else:
-                    e26.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                e26.partition, e26.offset, t = unpack_iqB(d, o)
-                o += 13
-                if t:
-                    e26.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e26.unknown_tagged_fields = ()
-                l25.append(e26)
-            e19.assignment = e27 = _Assignment()
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 3, "ActiveTasks")
-            e27.active_tasks = l28 = []
-            for _ in range(n):
-                e29 = _TaskIds()
-                n = d[o]
-                if 0 < n < 128:
-                    e29.subtopology_id = d[o + 1:(o := o + n)].decode()
-                else:
-                    e29.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    e29.partitions = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e29.partitions = []
-                else:
-                    n, o = compact_count(d, o, n, 4, "Partitions")
-                    e29.partitions = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e29.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e29.unknown_tagged_fields = ()
-                l28.append(e29)
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 3, "StandbyTasks")
-            e27.standby_tasks = l30 = []
-            for _ in range(n):
-                e31 = _TaskIds()
-                n = d[o]
-                if 0 < n < 128:
-                    e31.subtopology_id = d[o + 1:(o := o + n)].decode()
-                else:
-                    e31.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    e31.partitions = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e31.partitions = []
-                else:
-                    n, o = compact_count(d, o, n, 4, "Partitions")
-                    e31.partitions = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e31.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e31.unknown_tagged_fields = ()
-                l30.append(e31)
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 3, "WarmupTasks")
-            e27.warmup_tasks = l32 = []
-            for _ in range(n):
-                e33 = _TaskIds()
-                n = d[o]
-                if 0 < n < 128:
-                    e33.subtopology_id = d[o + 1:(o := o + n)].decode()
-                else:
-                    e33.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    e33.partitions = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e33.partitions = []
-                else:
-                    n, o = compact_count(d, o, n, 4, "Partitions")
-                    e33.partitions = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e33.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e33.unknown_tagged_fields = ()
-                l32.append(e33)
-            t = d[o]
-            o += 1
-            if t:
-                e27.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e27.unknown_tagged_fields = ()
-            e19.target_assignment = e34 = _Assignment()
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 3, "ActiveTasks")
-            e34.active_tasks = l35 = []
-            for _ in range(n):
-                e36 = _TaskIds()
-                n = d[o]
-                if 0 < n < 128:
-                    e36.subtopology_id = d[o + 1:(o := o + n)].decode()
-                else:
-                    e36.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    e36.partitions = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e36.partitions = []
-                else:
-                    n, o = compact_count(d, o, n, 4, "Partitions")
-                    e36.partitions = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e36.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e36.unknown_tagged_fields = ()
-                l35.append(e36)
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 3, "StandbyTasks")
-            e34.standby_tasks = l37 = []
-            for _ in range(n):
-                e38 = _TaskIds()
-                n = d[o]
-                if 0 < n < 128:
-                    e38.subtopology_id = d[o + 1:(o := o + n)].decode()
-                else:
-                    e38.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    e38.partitions = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e38.partitions = []
-                else:
-                    n, o = compact_count(d, o, n, 4, "Partitions")
-                    e38.partitions = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e38.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e38.unknown_tagged_fields = ()
-                l37.append(e38)
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 3, "WarmupTasks")
-            e34.warmup_tasks = l39 = []
-            for _ in range(n):
-                e40 = _TaskIds()
-                n = d[o]
-                if 0 < n < 128:
-                    e40.subtopology_id = d[o + 1:(o := o + n)].decode()
-                else:
-                    e40.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    e40.partitions = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e40.partitions = []
-                else:
-                    n, o = compact_count(d, o, n, 4, "Partitions")
-                    e40.partitions = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e40.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e40.unknown_tagged_fields = ()
-                l39.append(e40)
-            t = d[o]
-            o += 1
-            if t:
-                e34.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e34.unknown_tagged_fields = ()
-            e19.is_classic, t = unpack_oB(d, o)
-            o += 2
-            if t:
-                e19.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e19.unknown_tagged_fields = ()
-            l18.append(e19)
-        e2.authorized_operations, t = unpack_iB(d, o)
-        o += 5
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -361,207 +361,213 @@ def _read_v0(d, o):
         else:
             n, o = compact_count(d, o, n, 8, "Subtopologies")
         e1.subtopologies = l2 = []
-        for _ in range(n):
-            e3 = _Subtopology()
-            n = d[o]
-            if 0 < n < 128:
-                e3.subtopology_id = d[o + 1:(o := o + n)].decode()
-            else:
-                e3.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 1, "SourceTopics")
-            e3.source_topics = l4 = []
+        if n:
             for _ in range(n):
+                e3 = _Subtopology()
                 n = d[o]
                 if 0 < n < 128:
-                    v5 = d[o + 1:(o := o + n)].decode()
+                    e3.subtopology_id = d[o + 1:(o := o + n)].decode()
                 else:
-                    v5, o = compact_string(d, o + 1, n, "SourceTopics")
-                l4.append(v5)
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 1, "SourceTopicRegex")
-            e3.source_topic_regex = l6 = []
-            for _ in range(n):
+                    e3.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
                 n = d[o]
-                if 0 < n < 128:
-                    v7 = d[o + 1:(o := o + n)].decode()
-                else:
-                    v7, o = compact_string(d, o + 1, n, "SourceTopicRegex")
-                l6.append(v7)
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 9, "StateChangelogTopics")
-            e3.state_changelog_topics = l8 = []
-            for _ in range(n):
-                e9 = _TopicInfo()
-                n = d[o]
-                if 0 < n < 128:
-                    e9.name = d[o + 1:(o := o + n)].decode()
-                else:
-                    e9.name, o = compact_string(d, o + 1, n, "Name")
-                e9.partitions, e9.replication_factor, n = unpack_ihB(d, o)
-                o += 7
+                o += 1
                 if 0 < n < 128:
                     n -= 1
                 else:
-                    n, o = compact_count(d, o, n, 3, "TopicConfigs")
-                e9.topic_configs = l10 = []
+                    n, o = compact_count(d, o, n, 1, "SourceTopics")
+                e3.source_topics = l4 = []
                 for _ in range(n):
-                    e11 = _KeyValue()
                     n = d[o]
                     if 0 < n < 128:
-                        e11.key = d[o + 1:(o := o + n)].decode()
+                        v5 = d[o + 1:(o := o + n)].decode()
                     else:
-                        e11.key, o = compact_string(d, o + 1, n, "Key")
-                    n = d[o]
-                    if 0 < n < 128:
-                        e11.value = d[o + 1:(o := o + n)].decode()
-                    else:
-                        e11.value, o = compact_string(d, o + 1, n, "Value")
-                    t = d[o]
-                    o += 1
-                    if t:
-                        e11.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e11.unknown_tagged_fields = ()
-                    l10.append(e11)
-                t = d[o]
+                        v5, o = compact_string(d, o + 1, n, "SourceTopics")
+                    l4.append(v5)
+                n = d[o]
                 o += 1
-                if t:
-                    e9.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e9.unknown_tagged_fields = ()
-                l8.append(e9)
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 1, "RepartitionSinkTopics")
-            e3.repartition_sink_topics = l12 = []
-            for _ in range(n):
-                n = d[o]
-                if 0 < n < 128:
-                    v13 = d[o + 1:(o := o + n)].decode()
-                else:
-                    v13, o = compact_string(d, o + 1, n, "RepartitionSinkTopics")
-                l12.append(v13)
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 9, "RepartitionSourceTopics")
-            e3.repartition_source_topics = l14 = []
-            for _ in range(n):
-                e15 = _TopicInfo()
-                n = d[o]
-                if 0 < n < 128:
-                    e15.name = d[o + 1:(o := o + n)].decode()
-                else:
-                    e15.name, o = compact_string(d, o + 1, n, "Name")
-                e15.partitions, e15.replication_factor, n = unpack_ihB(d, o)
-                o += 7
                 if 0 < n < 128:
                     n -= 1
                 else:
-                    n, o = compact_count(d, o, n, 3, "TopicConfigs")
-                e15.topic_configs = l16 = []
+                    n, o = compact_count(d, o, n, 1, "SourceTopicRegex")
+                e3.source_topic_regex = l6 = []
                 for _ in range(n):
-                    e17 = _KeyValue()
                     n = d[o]
                     if 0 < n < 128:
-                        e17.key = d[o + 1:(o := o + n)].decode()
+                        v7 = d[o + 1:(o := o + n)].decode()
                     else:
-                        e17.key, o = compact_string(d, o + 1, n, "Key")
+                        v7, o = compact_string(d, o + 1, n, "SourceTopicRegex")
+                    l6.append(v7)
+                n = d[o]
+                o += 1
+                if 0 < n < 128:
+                    n -= 1
+                else:
+                    n, o = compact_count(d, o, n, 9, "StateChangelogTopics")
+                e3.state_changelog_topics = l8 = []
+                if n:
+                    for _ in range(n):
+                        e9 = _TopicInfo()
+                        n = d[o]
+                        if 0 < n < 128:
+                            e9.name = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e9.name, o = compact_string(d, o + 1, n, "Name")
+                        e9.partitions, e9.replication_factor, n = unpack_ihB(d, o)
+                        o += 7
+                        if 0 < n < 128:
+                            n -= 1
+                        else:
+                            n, o = compact_count(d, o, n, 3, "TopicConfigs")
+                        e9.topic_configs = l10 = []
+                        if n:
+                            for _ in range(n):
+                                e11 = _KeyValue()
+                                n = d[o]
+                                if 0 < n < 128:
+                                    e11.key = d[o + 1:(o := o + n)].decode()
+                                else:
+                                    e11.key, o = compact_string(d, o + 1, n, "Key")
+                                n = d[o]
+                                if 0 < n < 128:
+                                    e11.value = d[o + 1:(o := o + n)].decode()
+                                else:
+                                    e11.value, o = compact_string(d, o + 1, n, "Value")
+                                t = d[o]
+                                o += 1
+                                if t:
+                                    e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                                else:
+                                    e11.unknown_tagged_fields = ()
+                                l10.append(e11)
+                        t = d[o]
+                        o += 1
+                        if t:
+                            e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e9.unknown_tagged_fields = ()
+                        l8.append(e9)
+                n = d[o]
+                o += 1
+                if 0 < n < 128:
+                    n -= 1
+                else:
+                    n, o = compact_count(d, o, n, 1, "RepartitionSinkTopics")
+                e3.repartition_sink_topics = l12 = []
+                for _ in range(n):
                     n = d[o]
                     if 0 < n < 128:
-                        e17.value = d[o + 1:(o := o + n)].decode()
+                        v13 = d[o + 1:(o := o + n)].decode()
                     else:
-                        e17.value, o = compact_string(d, o + 1, n, "Value")
-                    t = d[o]
-                    o += 1
-                    if t:
-                        e17.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e17.unknown_tagged_fields = ()
-                    l16.append(e17)
+                        v13, o = compact_string(d, o + 1, n, "RepartitionSinkTopics")
+                    l12.append(v13)
+                n = d[o]
+                o += 1
+                if 0 < n < 128:
+                    n -= 1
+                else:
+                    n, o = compact_count(d, o, n, 9, "RepartitionSourceTopics")
+                e3.repartition_source_topics = l14 = []
+                if n:
+                    for _ in range(n):
+                        e15 = _TopicInfo()
+                        n = d[o]
+                        if 0 < n < 128:
+                            e15.name = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e15.name, o = compact_string(d, o + 1, n, "Name")
+                        e15.partitions, e15.replication_factor, n = unpack_ihB(d, o)
+                        o += 7
+                        if 0 < n < 128:
+                            n -= 1
+                        else:
+                            n, o = compact_count(d, o, n, 3, "TopicConfigs")
+                        e15.topic_configs = l16 = []
+                        if n:
+                            for _ in range(n):
+                                e17 = _KeyValue()
+                                n = d[o]
+                                if 0 < n < 128:
+                                    e17.key = d[o + 1:(o := o + n)].decode()
+                                else:
+                                    e17.key, o = compact_string(d, o + 1, n, "Key")
+                                n = d[o]
+                                if 0 < n < 128:
+                                    e17.value = d[o + 1:(o := o + n)].decode()
+                                else:
+                                    e17.value, o = compact_string(d, o + 1, n, "Value")
+                                t = d[o]
+                                o += 1
+                                if t:
+                                    e17.unknown_tagged_fields, o = read_tags(d, o, t)
+                                else:
+                                    e17.unknown_tagged_fields = ()
+                                l16.append(e17)
+                        t = d[o]
+                        o += 1
+                        if t:
+                            e15.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e15.unknown_tagged_fields = ()
+                        l14.append(e15)
+                n = d[o]
+                o += 1
+                if 0 < n < 128:
+                    n -= 1
+                else:
+                    n, o = compact_count(d, o, n, 4, "CopartitionGroups")
+                e3.copartition_groups = l18 = []
+                if n:
+                    c19 = n
+                    while len(l18) < c19:
+                        e20 = _CopartitionGroup()
+                        n = d[o]
+                        o += 1
+                        if 1 < n < 128:
+                            e20.source_topics = [*unpack_all_h[n - 1](d, o)]
+                            o += 2 * n - 2
+                        elif n == 1:
+                            e20.source_topics = []
+                        else:
+                            n, o = compact_count(d, o, n, 2, "SourceTopics")
+                            e20.source_topics = [*unpack_all_h[n](d, o)]
+                            o += 2 * n
+                        n = d[o]
+                        o += 1
+                        if 1 < n < 128:
+                            e20.source_topic_regex = [*unpack_all_h[n - 1](d, o)]
+                            o += 2 * n - 2
+                        elif n == 1:
+                            e20.source_topic_regex = []
+                        else:
+                            n, o = compact_count(d, o, n, 2, "SourceTopicRegex")
+                            e20.source_topic_regex = [*unpack_all_h[n](d, o)]
+                            o += 2 * n
+                        n = d[o]
+                        o += 1
+                        if 1 < n < 128:
+                            e20.repartition_source_topics = [*unpack_all_h[n - 1](d, o)]
+                            o += 2 * n - 2
+                        elif n == 1:
+                            e20.repartition_source_topics = []
+                        else:
+                            n, o = compact_count(d, o, n, 2, "RepartitionSourceTopics")
+                            e20.repartition_source_topics = [*unpack_all_h[n](d, o)]
+                            o += 2 * n
+                        t = d[o]
+                        o += 1
+                        if t:
+                            e20.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e20.unknown_tagged_fields = ()
+                        l18.append(e20)
+                        o = _shapes_0[len(e20.source_topics), len(e20.source_topic_regex), len(e20.repartition_source_topics)](d, o, c19 - len(l18), l18)
                 t = d[o]
                 o += 1
                 if t:
-                    e15.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e3.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e15.unknown_tagged_fields = ()
-                l14.append(e15)
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 4, "CopartitionGroups")
-            e3.copartition_groups = l18 = []
-            c19 = n
-            while len(l18) < c19:
-                e20 = _CopartitionGroup()
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    e20.source_topics = [*unpack_all_h[n - 1](d, o)]
-                    o += 2 * n - 2
-                elif n == 1:
-                    e20.source_topics = []
-                else:
-                    n, o = compact_count(d, o, n, 2, "SourceTopics")
-                    e20.source_topics = [*unpack_all_h[n](d, o)]
-                    o += 2 * n
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    e20.source_topic_regex = [*unpack_all_h[n - 1](d, o)]
-                    o += 2 * n - 2
-                elif n == 1:
-                    e20.source_topic_regex = []
-                else:
-                    n, o = compact_count(d, o, n, 2, "SourceTopicRegex")
-                    e20.source_topic_regex = [*unpack_all_h[n](d, o)]
-                    o += 2 * n
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    e20.repartition_source_topics = [*unpack_all_h[n - 1](d, o)]
-                    o += 2 * n - 2
-                elif n == 1:
-                    e20.repartition_source_topics = []
-                else:
-                    n, o = compact_count(d, o, n, 2, "RepartitionSourceTopics")
-                    e20.repartition_source_topics = [*unpack_all_h[n](d, o)]
-                    o += 2 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e20.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e20.unknown_tagged_fields = ()
-                l18.append(e20)
-                o = _shapes_0[len(e20.source_topics), len(e20.source_topic_regex), len(e20.repartition_source_topics)](d, o, c19 - len(l18), l18)
-            t = d[o]
-            o += 1
-            if t:
-                e3.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e3.unknown_tagged_fields = ()
-            l2.append(e3)
+                    e3.unknown_tagged_fields = ()
+                l2.append(e3)
         t = d[o]
         o += 1
         if t:
@@ -578,31 +584,32 @@ def _read_v0(d, o):
         m.active_tasks = None
     else:
         m.active_tasks = l21 = []
-        for _ in range(n):
-            e22 = _TaskIds()
-            n = d[o]
-            if 0 < n < 128:
-                e22.subtopology_id = d[o + 1:(o := o + n)].decode()
-            else:
-                e22.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e22.partitions = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e22.partitions = []
-            else:
-                n, o = compact_count(d, o, n, 4, "Partitions")
-                e22.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
-            if t:
-                e22.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e22.unknown_tagged_fields = ()
-            l21.append(e22)
+        if n:
+            for _ in range(n):
+                e22 = _TaskIds()
+                n = d[o]
+                if 0 < n < 128:
+                    e22.subtopology_id = d[o + 1:(o := o + n)].decode()
+                else:
+                    e22.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                n = d[o]
+                o += 1
+                if 1 < n < 128:
+                    e22.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e22.partitions = []
+                else:
+                    n, o = compact_count(d, o, n, 4, "Partitions")
+                    e22.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                t = d[o]
+                o += 1
+                if t:
+                    e22.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e22.unknown_tagged_fields = ()
+                l21.append(e22)
     n = d[o]
     o += 1
     if n < 128:
@@ -613,31 +620,32 @@ def _read_v0(d, o):
         m.standby_tasks = None
     else:
         m.standby_tasks = l23 = []
-        for _ in range(n):
-            e24 = _TaskIds()
-            n = d[o]
-            if 0 < n < 128:
-                e24.subtopology_id = d[o + 1:(o := o + n)].decode()
-            else:
-                e24.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e24.partitions = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e24.partitions = []
-            else:
-                n, o = compact_count(d, o, n, 4, "Partitions")
-                e24.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
-            if t:
-                e24.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e24.unknown_tagged_fields = ()
-            l23.append(e24)
+        if n:
+            for _ in range(n):
+                e24 = _TaskIds()
+                n = d[o]
+                if 0 < n < 128:
+                    e24.subtopology_id = d[o + 1:(o := o + n)].decode()
+                else:
+                    e24.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                n = d[o]
+                o += 1
+                if 1 < n < 128:
+                    e24.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e24.partitions = []
+                else:
+                    n, o = compact_count(d, o, n, 4, "Partitions")
+                    e24.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                t = d[o]
+                o += 1
+                if t:
+                    e24.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e24.unknown_tagged_fields = ()
+                l23.append(e24)
     n = d[o]
     o += 1
     if n < 128:
@@ -648,31 +656,32 @@ def _read_v0(d, o):
         m.warmup_tasks = None
     else:
         m.warmup_tasks = l25 = []
-        for _ in range(n):
-            e26 = _TaskIds()
-            n = d[o]
-            if 0 < n < 128:
-                e26.subtopology_id = d[o + 1:(o := o + n)].decode()
-            else:
-                e26.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e26.partitions = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e26.partitions = []
-            else:
-                n, o = compact_count(d, o, n, 4, "Partitions")
-                e26.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
-            if t:
-                e26.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e26.unknown_tagged_fields = ()
-            l25.append(e26)
+        if n:
+            for _ in range(n):
+                e26 = _TaskIds()
+                n = d[o]
+                if 0 < n < 128:
+                    e26.subtopology_id = d[o + 1:(o := o + n)].decode()
+                else:
+                    e26.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                n = d[o]
+                o += 1
+                if 1 < n < 128:
+                    e26.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e26.partitions = []
+                else:
+                    n, o = compact_count(d, o, n, 4, "Partitions")
+                    e26.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                t = d[o]
+                o += 1
+                if t:
+                    e26.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e26.unknown_tagged_fields = ()
+                l25.append(e26)
     n = d[o]
     if 0 < n < 128:
         m.process_id = d[o + 1:(o := o + n)].decode()
@@ -708,25 +717,26 @@ def _read_v0(d, o):
         m.client_tags = None
     else:
         m.client_tags = l28 = []
-        for _ in range(n):
-            e29 = _KeyValue()
-            n = d[o]
-            if 0 < n < 128:
-                e29.key = d[o + 1:(o := o + n)].decode()
-            else:
-                e29.key, o = compact_string(d, o + 1, n, "Key")
-            n = d[o]
-            if 0 < n < 128:
-                e29.value = d[o + 1:(o := o + n)].decode()
-            else:
-                e29.value, o = compact_string(d, o + 1, n, "Value")
-            t = d[o]
-            o += 1
-            if t:
-                e29.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e29.unknown_tagged_fields = ()
-            l28.append(e29)
+        if n:
+            for _ in range(n):
+                e29 = _KeyValue()
+                n = d[o]
+                if 0 < n < 128:
+                    e29.key = d[o + 1:(o := o + n)].decode()
+                else:
+                    e29.key, o = compact_string(d, o + 1, n, "Key")
+                n = d[o]
+                if 0 < n < 128:
+                    e29.value = d[o + 1:(o := o + n)].decode()
+                else:
+                    e29.value, o = compact_string(d, o + 1, n, "Value")
+                t = d[o]
+                o += 1
+                if t:
+                    e29.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e29.unknown_tagged_fields = ()
+                l28.append(e29)
     n = d[o]
     o += 1
     if n < 128:
@@ -737,20 +747,21 @@ def _read_v0(d, o):
         m.task_offsets = None
     else:
         m.task_offsets = l30 = []
-        for _ in range(n):
-            e31 = _TaskOffset()
-            n = d[o]
-            if 0 < n < 128:
-                e31.subtopology_id = d[o + 1:(o := o + n)].decode()
-            else:
-                e31.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-            e31.partition, e31.offset, t = unpack_iqB(d, o)
-            o += 13
-            if t:
-                e31.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e31.unknown_tagged_fields = ()
-            l30.append(e31)
+        if n:
+            for _ in range(n):
+                e31 = _TaskOffset()
+                n = d[o]
+                if 0 < n < 128:
+                    e31.subtopology_id = d[o + 1:(o := o + n)].decode()
+                else:
+                    e31.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                e31.partition, e31.offset, t = unpack_iqB(d, o)
+                o += 13
+                if t:
+                    e31.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e31.unknown_tagged_fields = ()
+                l30.append(e31)
     n = d[o]
     o += 1
     if n < 128:
@@ -761,20 +772,21 @@ def _read_v0(d, o):
         m.task_end_offsets = None
     else:
         m.task_end_offsets = l32 = []
-        for _ in range(n):
-            e33 = _TaskOffset()
-            n = d[o]
-            if 0 < n < 128:
-                e33.subtopology_id = d[o + 1:(o := o + n)].decode()
-            else:
-                e33.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-            e33.partition, e33.offset, t = unpack_iqB(d, o)
-            o += 13
-            if t:
-                e33.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e33.unknown_tagged_fields = ()
-            l32.append(e33)
+        if n:
+            for _ in range(n):
+                e33 = _TaskOffset()
+                n = d[o]
+                if 0 < n < 128:
+                    e33.subtopology_id = d[o + 1:(o := o + n)].decode()
+                else:
+                    e33.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                e33.partition, e33.offset, t = unpack_iqB(d, o)
+                o += 13
+                if t:
+                    e33.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e33.unknown_tagged_fields = ()
+                l32.append(e33)
     m.shutdown_application, t = unpack_oB(d, o)
     o += 2
     if t:

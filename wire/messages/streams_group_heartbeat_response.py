@@ -250,21 +250,22 @@ def _read_v0(d, o):
         m.status = None
     else:
         m.status = l1 = []
-        for _ in range(n):
-            e2 = _Status()
-            e2.status_code, n = unpack_bB(d, o)
-            o += 1
-            if 0 < n < 128:
-                e2.status_detail = d[o + 1:(o := o + n)].decode()
-            else:
-                e2.status_detail, o = compact_string(d, o + 1, n, "StatusDetail")
-            t = d[o]
-            o += 1
-            if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _Status()
+                e2.status_code, n = unpack_bB(d, o)
+                o += 1
+                if 0 < n < 128:
+                    e2.status_detail = d[o + 1:(o := o + n)].decode()
+                else:
+                    e2.status_detail, o = compact_string(d, o + 1, n, "StatusDetail")
+                t = d[o]
+                o += 1
+                if t:
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e2.unknown_tagged_fields = ()
+                l1.append(e2)
     n = d[o]
     o += 1
     if n < 128:
@@ -275,31 +276,32 @@ def _read_v0(d, o):
         m.active_tasks = None
     else:
         m.active_tasks = l3 = []
-        for _ in range(n):
-            e4 = _TaskIds()
-            n = d[o]
-            if 0 < n < 128:
-                e4.subtopology_id = d[o + 1:(o := o + n)].decode()
-            else:
-                e4.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e4.partitions = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e4.partitions = []
-            else:
-                n, o = compact_count(d, o, n, 4, "Partitions")
-                e4.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
-            if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
+        if n:
+            for _ in range(n):
+                e4 = _TaskIds()
+                n = d[o]
+                if 0 < n < 128:
+                    e4.subtopology_id = d[o + 1:(o := o + n)].decode()
+                else:
+                    e4.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                n = d[o]
+                o += 1
+                if 1 < n < 128:
+                    e4.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e4.partitions = []
+                else:
+                    n, o = compact_count(d, o, n, 4, "Partitions")
+                    e4.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                t = d[o]
+                o += 1
+                if t:
+                    e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e4.unknown_tagged_fields = ()
+                l3.append(e4)
     n = d[o]
     o += 1
     if n < 128:
@@ -310,31 +312,32 @@ def _read_v0(d, o):
         m.standby_tasks = None
     else:
         m.standby_tasks = l5 = []
-        for _ in range(n):
-            e6 = _TaskIds()
-            n = d[o]
-            if 0 < n < 128:
-                e6.subtopology_id = d[o + 1:(o := o + n)].decode()
-            else:
-                e6.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e6.partitions = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e6.partitions = []
-            else:
-                n, o = compact_count(d, o, n, 4, "Partitions")
-                e6.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
-            if t:
-                e6.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e6.unknown_tagged_fields = ()
-            l5.append(e6)
+        if n:
+            for _ in range(n):
+                e6 = _TaskIds()
+                n = d[o]
+                if 0 < n < 128:
+                    e6.subtopology_id = d[o + 1:(o := o + n)].decode()
+                else:
+                    e6.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                n = d[o]
+                o += 1
+                if 1 < n < 128:
+                    e6.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e6.partitions = []
+                else:
+                    n, o = compact_count(d, o, n, 4, "Partitions")
+                    e6.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                t = d[o]
+                o += 1
+                if t:
+                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e6.unknown_tagged_fields = ()
+                l5.append(e6)
     n = d[o]
     o += 1
     if n < 128:
@@ -345,31 +348,32 @@ def _read_v0(d, o):
         m.warmup_tasks = None
     else:
         m.warmup_tasks = l7 = []
-        for _ in range(n):
-            e8 = _TaskIds()
-            n = d[o]
-            if 0 < n < 128:
-                e8.subtopology_id = d[o + 1:(o := o + n)].decode()
-            else:
-                e8.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e8.partitions = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e8.partitions = []
-            else:
-                n, o = compact_count(d, o, n, 4, "Partitions")
-                e8.partitions = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
-            if t:
-                e8.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e8.unknown_tagged_fields = ()
-            l7.append(e8)
+        if n:
+            for _ in range(n):
+                e8 = _TaskIds()
+                n = d[o]
+                if 0 < n < 128:
+                    e8.subtopology_id = d[o + 1:(o := o + n)].decode()
+                else:
+                    e8.subtopology_id, o = compact_string(d, o + 1, n, "SubtopologyId")
+                n = d[o]
+                o += 1
+                if 1 < n < 128:
+                    e8.partitions = [*unpack_all_i[n - 1](d, o)]
+                    o += 4 * n - 4
+                elif n == 1:
+                    e8.partitions = []
+                else:
+                    n, o = compact_count(d, o, n, 4, "Partitions")
+                    e8.partitions = [*unpack_all_i[n](d, o)]
+                    o += 4 * n
+                t = d[o]
+                o += 1
+                if t:
+                    e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e8.unknown_tagged_fields = ()
+                l7.append(e8)
     m.endpoint_information_epoch, n = unpack_iB(d, o)
     o += 5
     if n < 128:
@@ -380,91 +384,94 @@ def _read_v0(d, o):
         m.partitions_by_user_endpoint = None
     else:
         m.partitions_by_user_endpoint = l9 = []
-        for _ in range(n):
-            e10 = _EndpointToPartitions()
-            e10.user_endpoint = e11 = _Endpoint()
-            n = d[o]
-            if 0 < n < 128:
-                e11.host = d[o + 1:(o := o + n)].decode()
-            else:
-                e11.host, o = compact_string(d, o + 1, n, "Host")
-            e11.port, t = unpack_HB(d, o)
-            o += 3
-            if t:
-                e11.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e11.unknown_tagged_fields = ()
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 3, "ActivePartitions")
-            e10.active_partitions = l12 = []
+        if n:
             for _ in range(n):
-                e13 = _TopicPartition()
+                e10 = _EndpointToPartitions()
+                e10.user_endpoint = e11 = _Endpoint()
                 n = d[o]
                 if 0 < n < 128:
-                    e13.topic = d[o + 1:(o := o + n)].decode()
+                    e11.host = d[o + 1:(o := o + n)].decode()
                 else:
-                    e13.topic, o = compact_string(d, o + 1, n, "Topic")
+                    e11.host, o = compact_string(d, o + 1, n, "Host")
+                e11.port, t = unpack_HB(d, o)
+                o += 3
+                if t:
+                    e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                else:
+                    e11.unknown_tagged_fields = ()
                 n = d[o]
                 o += 1
-                if 1 < n < 128:
-                    e13.partitions = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e13.partitions = []
+                if 0 < n < 128:
+                    n -= 1
                 else:
-                    n, o = compact_count(d, o, n, 4, "Partitions")
-                    e13.partitions = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
+                    n, o = compact_count(d, o, n, 3, "ActivePartitions")
+                e10.active_partitions = l12 = []
+                if n:
+                    for _ in range(n):
+                        e13 = _TopicPartition()
+                        n = d[o]
+                        if 0 < n < 128:
+                            e13.topic = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e13.topic, o = compact_string(d, o + 1, n, "Topic")
+                        n = d[o]
+                        o += 1
+                        if 1 < n < 128:
+                            e13.partitions = [*unpack_all_i[n - 1](d, o)]
+                            o += 4 * n - 4
+                        elif n == 1:
+                            e13.partitions = []
+                        else:
+                            n, o = compact_count(d, o, n, 4, "Partitions")
+                            e13.partitions = [*unpack_all_i[n](d, o)]
+                            o += 4 * n
+                        t = d[o]
+                        o += 1
+                        if t:
+                            e13.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e13.unknown_tagged_fields = ()
+                        l12.append(e13)
+                n = d[o]
+                o += 1
+                if 0 < n < 128:
+                    n -= 1
+                else:
+                    n, o = compact_count(d, o, n, 3, "StandbyPartitions")
+                e10.standby_partitions = l14 = []
+                if n:
+                    for _ in range(n):
+                        e15 = _TopicPartition()
+                        n = d[o]
+                        if 0 < n < 128:
+                            e15.topic = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e15.topic, o = compact_string(d, o + 1, n, "Topic")
+                        n = d[o]
+                        o += 1
+                        if 1 < n < 128:
+                            e15.partitions = [*unpack_all_i[n - 1](d, o)]
+                            o += 4 * n - 4
+                        elif n == 1:
+                            e15.partitions = []
+                        else:
+                            n, o = compact_count(d, o, n, 4, "Partitions")
+                            e15.partitions = [*unpack_all_i[n](d, o)]
+                            o += 4 * n
+                        t = d[o]
+                        o += 1
+                        if t:
+                            e15.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e15.unknown_tagged_fields = ()
+                        l14.append(e15)
                 t = d[o]
                 o += 1
                 if t:
-                    e13.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e10.unknown_tagged_fields, o = read_tags(d, o, t)
                 else:
-                    e13.unknown_tagged_fields = ()
-                l12.append(e13)
-            n = d[o]
-            o += 1
-            if 0 < n < 128:
-                n -= 1
-            else:
-                n, o = compact_count(d, o, n, 3, "StandbyPartitions")
-            e10.standby_partitions = l14 = []
-            for _ in range(n):
-                e15 = _TopicPartition()
-                n = d[o]
-                if 0 < n < 128:
-                    e15.topic = d[o + 1:(o := o + n)].decode()
-                else:
-                    e15.topic, o = compact_string(d, o + 1, n, "Topic")
-                n = d[o]
-                o += 1
-                if 1 < n < 128:
-                    e15.partitions = [*unpack_all_i[n - 1](d, o)]
-                    o += 4 * n - 4
-                elif n == 1:
-                    e15.partitions = []
-                else:
-                    n, o = compact_count(d, o, n, 4, "Partitions")
-                    e15.partitions = [*unpack_all_i[n](d, o)]
-                    o += 4 * n
-                t = d[o]
-                o += 1
-                if t:
-                    e15.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e15.unknown_tagged_fields = ()
-                l14.append(e15)
-            t = d[o]
-            o += 1
-            if t:
-                e10.unknown_tagged_fields, o = read_tags(d, o, t)
-            else:
-                e10.unknown_tagged_fields = ()
-            l9.append(e10)
+                    e10.unknown_tagged_fields = ()
+                l9.append(e10)
     t = d[o]
     o += 1
     if t:

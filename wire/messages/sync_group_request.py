@@ -146,22 +146,23 @@ def _read_v0(d, o):
         raise null_field("Assignments")
     else:
         m.assignments = l1 = []
-        for _ in range(n):
-            e2 = _SyncGroupRequestAssignment()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.member_id = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("MemberId")
-            n, = unpack_i(d, o)
-            o += 4
-            if n >= 0:
-                e2.assignment = d[o:(o := o + n)]
-            else:
-                raise null_field("Assignment")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _SyncGroupRequestAssignment()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.member_id = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("MemberId")
+                n, = unpack_i(d, o)
+                o += 4
+                if n >= 0:
+                    e2.assignment = d[o:(o := o + n)]
+                else:
+                    raise null_field("Assignment")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -196,22 +197,23 @@ def _read_v3(d, o):
         raise null_field("Assignments")
     else:
         m.assignments = l1 = []
-        for _ in range(n):
-            e2 = _SyncGroupRequestAssignment()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.member_id = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("MemberId")
-            n, = unpack_i(d, o)
-            o += 4
-            if n >= 0:
-                e2.assignment = d[o:(o := o + n)]
-            else:
-                raise null_field("Assignment")
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _SyncGroupRequestAssignment()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.member_id = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("MemberId")
+                n, = unpack_i(d, o)
+                o += 4
+                if n >= 0:
+                    e2.assignment = d[o:(o := o + n)]
+                else:
+                    raise null_field("Assignment")
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -246,25 +248,26 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Assignments")
     m.assignments = l1 = []
-    for _ in range(n):
-        e2 = _SyncGroupRequestAssignment()
-        n = d[o]
-        if 0 < n < 128:
-            e2.member_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.assignment = d[o + 1:(o := o + n)]
-        else:
-            e2.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _SyncGroupRequestAssignment()
+            n = d[o]
+            if 0 < n < 128:
+                e2.member_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.assignment = d[o + 1:(o := o + n)]
+            else:
+                e2.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -318,25 +321,26 @@ def _read_v5(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Assignments")
     m.assignments = l1 = []
-    for _ in range(n):
-        e2 = _SyncGroupRequestAssignment()
-        n = d[o]
-        if 0 < n < 128:
-            e2.member_id = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
-        n = d[o]
-        if 0 < n < 128:
-            e2.assignment = d[o + 1:(o := o + n)]
-        else:
-            e2.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _SyncGroupRequestAssignment()
+            n = d[o]
+            if 0 < n < 128:
+                e2.member_id = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.member_id, o = compact_string(d, o + 1, n, "MemberId")
+            n = d[o]
+            if 0 < n < 128:
+                e2.assignment = d[o + 1:(o := o + n)]
+            else:
+                e2.assignment, o = compact_bytes(d, o + 1, n, "Assignment")
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

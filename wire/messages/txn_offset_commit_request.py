@@ -178,35 +178,37 @@ def _read_v0(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _TxnOffsetCommitRequestTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 14, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _TxnOffsetCommitRequestPartition()
-                    e4.committed_leader_epoch = -1
-                    e4.partition_index, e4.committed_offset, n = unpack_iqh(d, o)
-                    o += 14
-                    if n >= 0:
-                        e4.committed_metadata = d[o:(o := o + n)].decode()
-                    else:
-                        e4.committed_metadata = None
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _TxnOffsetCommitRequestTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 14, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _TxnOffsetCommitRequestPartition()
+                            e4.committed_leader_epoch = -1
+                            e4.partition_index, e4.committed_offset, n = unpack_iqh(d, o)
+                            o += 14
+                            if n >= 0:
+                                e4.committed_metadata = d[o:(o := o + n)].decode()
+                            else:
+                                e4.committed_metadata = None
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -236,34 +238,36 @@ def _read_v2(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        for _ in range(n):
-            e2 = _TxnOffsetCommitRequestTopic()
-            n, = unpack_h(d, o)
-            o += 2
-            if n >= 0:
-                e2.name = d[o:(o := o + n)].decode()
-            else:
-                raise null_field("Name")
-            n, = unpack_i(d, o)
-            o += 4
-            if n > 127:
-                check_count(d, o, n, 18, "Partitions")
-            if n < 0:
-                raise null_field("Partitions")
-            else:
-                e2.partitions = l3 = []
-                for _ in range(n):
-                    e4 = _TxnOffsetCommitRequestPartition()
-                    e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqih(d, o)
-                    o += 18
-                    if n >= 0:
-                        e4.committed_metadata = d[o:(o := o + n)].decode()
-                    else:
-                        e4.committed_metadata = None
-                    e4.unknown_tagged_fields = ()
-                    l3.append(e4)
-            e2.unknown_tagged_fields = ()
-            l1.append(e2)
+        if n:
+            for _ in range(n):
+                e2 = _TxnOffsetCommitRequestTopic()
+                n, = unpack_h(d, o)
+                o += 2
+                if n >= 0:
+                    e2.name = d[o:(o := o + n)].decode()
+                else:
+                    raise null_field("Name")
+                n, = unpack_i(d, o)
+                o += 4
+                if n > 127:
+                    check_count(d, o, n, 18, "Partitions")
+                if n < 0:
+                    raise null_field("Partitions")
+                else:
+                    e2.partitions = l3 = []
+                    if n:
+                        for _ in range(n):
+                            e4 = _TxnOffsetCommitRequestPartition()
+                            e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqih(d, o)
+                            o += 18
+                            if n >= 0:
+                                e4.committed_metadata = d[o:(o := o + n)].decode()
+                            else:
+                                e4.committed_metadata = None
+                            e4.unknown_tagged_fields = ()
+                            l3.append(e4)
+                e2.unknown_tagged_fields = ()
+                l1.append(e2)
     m.unknown_tagged_fields = ()
     return m, o
 
@@ -301,45 +305,47 @@ def _read_v3(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TxnOffsetCommitRequestTopic()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 18, "Partitions")
-        e2.partitions = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _TxnOffsetCommitRequestPartition()
-            e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
-            o += 16
+            e2 = _TxnOffsetCommitRequestTopic()
+            n = d[o]
             if 0 < n < 128:
-                e4.committed_metadata = d[o + 1:(o := o + n)].decode()
-            elif n == 0:
-                e4.committed_metadata = None
-                o += 1
+                e2.name = d[o + 1:(o := o + n)].decode()
             else:
-                e4.committed_metadata, o = nullable_compact_string(d, o + 1, n, "CommittedMetadata")
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 18, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _TxnOffsetCommitRequestPartition()
+                    e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
+                    o += 16
+                    if 0 < n < 128:
+                        e4.committed_metadata = d[o + 1:(o := o + n)].decode()
+                    elif n == 0:
+                        e4.committed_metadata = None
+                        o += 1
+                    else:
+                        e4.committed_metadata, o = nullable_compact_string(d, o + 1, n, "CommittedMetadata")
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -126,21 +126,22 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "FeatureUpdates")
     m.feature_updates = l1 = []
-    for _ in range(n):
-        e2 = _FeatureUpdateKey()
-        e2.upgrade_type = 1
-        n = d[o]
-        if 0 < n < 128:
-            e2.feature = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.feature, o = compact_string(d, o + 1, n, "Feature")
-        e2.max_version_level, e2.allow_downgrade, t = unpack_hoB(d, o)
-        o += 4
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _FeatureUpdateKey()
+            e2.upgrade_type = 1
+            n = d[o]
+            if 0 < n < 128:
+                e2.feature = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.feature, o = compact_string(d, o + 1, n, "Feature")
+            e2.max_version_level, e2.allow_downgrade, t = unpack_hoB(d, o)
+            o += 4
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -159,21 +160,22 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "FeatureUpdates")
     m.feature_updates = l1 = []
-    for _ in range(n):
-        e2 = _FeatureUpdateKey()
-        e2.allow_downgrade = False
-        n = d[o]
-        if 0 < n < 128:
-            e2.feature = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.feature, o = compact_string(d, o + 1, n, "Feature")
-        e2.max_version_level, e2.upgrade_type, t = unpack_hbB(d, o)
-        o += 4
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _FeatureUpdateKey()
+            e2.allow_downgrade = False
+            n = d[o]
+            if 0 < n < 128:
+                e2.feature = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.feature, o = compact_string(d, o + 1, n, "Feature")
+            e2.max_version_level, e2.upgrade_type, t = unpack_hbB(d, o)
+            o += 4
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.validate_only, t = unpack_oB(d, o)
     o += 2
     if t:

@@ -156,25 +156,26 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "Listeners")
     m.listeners = l1 = []
-    for _ in range(n):
-        e2 = _Listener()
-        n = d[o]
-        if 0 < n < 128:
-            e2.name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.name, o = compact_string(d, o + 1, n, "Name")
-        n = d[o]
-        if 0 < n < 128:
-            e2.host = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.host, o = compact_string(d, o + 1, n, "Host")
-        e2.port, t = unpack_HB(d, o)
-        o += 3
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+    if n:
+        for _ in range(n):
+            e2 = _Listener()
+            n = d[o]
+            if 0 < n < 128:
+                e2.name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.name, o = compact_string(d, o + 1, n, "Name")
+            n = d[o]
+            if 0 < n < 128:
+                e2.host = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.host, o = compact_string(d, o + 1, n, "Host")
+            e2.port, t = unpack_HB(d, o)
+            o += 3
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.k_raft_version_feature = e3 = _KRaftVersionFeature()
     e3.min_supported_version, e3.max_supported_version, t = unpack_hhB(d, o)
     o += 5

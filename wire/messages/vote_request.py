@@ -168,57 +168,59 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicData()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 25, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 25 * n
-        for v6, v7, v8, v9, v10, t in iterate_iiiiqB(d[o:p4]):
-            if t:
-                o += 25 * len(l3)
-                for _ in range(n - len(l3)):
-                    e11 = _PartitionData()
-                    e11.replica_directory_id = ZERO_UUID
-                    e11.voter_directory_id = ZERO_UUID
-                    e11.pre_vote = False
-                    e11.partition_index, e11.replica_epoch, e11.replica_id, e11.last_offset_epoch, e11.last_offset, t = unpack_iiiiqB(d, o)
-                    o += 25
+    if n:
+        for _ in range(n):
+            e2 = _TopicData()
+            n = d[o]
+            if 0 < n < 128:
+                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 25, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 25 * n
+                for v6, v7, v8, v9, v10, t in iterate_iiiiqB(d[o:p4]):
                     if t:
-                        e11.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e11.unknown_tagged_fields = ()
-                    l3.append(e11)
-                break
-            e5 = _PartitionData()
-            e5.replica_directory_id = ZERO_UUID
-            e5.voter_directory_id = ZERO_UUID
-            e5.pre_vote = False
-            e5.partition_index = v6
-            e5.replica_epoch = v7
-            e5.replica_id = v8
-            e5.last_offset_epoch = v9
-            e5.last_offset = v10
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 25 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e11 = _PartitionData()
+                            e11.replica_directory_id = ZERO_UUID
+                            e11.voter_directory_id = ZERO_UUID
+                            e11.pre_vote = False
+                            e11.partition_index, e11.replica_epoch, e11.replica_id, e11.last_offset_epoch, e11.last_offset, t = unpack_iiiiqB(d, o)
+                            o += 25
+                            if t:
+                                e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e11.unknown_tagged_fields = ()
+                            l3.append(e11)
+                        break
+                    e5 = _PartitionData()
+                    e5.replica_directory_id = ZERO_UUID
+                    e5.voter_directory_id = ZERO_UUID
+                    e5.pre_vote = False
+                    e5.partition_index = v6
+                    e5.replica_epoch = v7
+                    e5.replica_id = v8
+                    e5.last_offset_epoch = v9
+                    e5.last_offset = v10
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -245,55 +247,57 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicData()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 57, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 57 * n
-        for v6, v7, v8, v9, v10, v11, v12, t in iterate_iiiUUiqB(d[o:p4]):
-            if t:
-                o += 57 * len(l3)
-                for _ in range(n - len(l3)):
-                    e13 = _PartitionData()
-                    e13.pre_vote = False
-                    e13.partition_index, e13.replica_epoch, e13.replica_id, e13.replica_directory_id, e13.voter_directory_id, e13.last_offset_epoch, e13.last_offset, t = unpack_iiiUUiqB(d, o)
-                    o += 57
+    if n:
+        for _ in range(n):
+            e2 = _TopicData()
+            n = d[o]
+            if 0 < n < 128:
+                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 57, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 57 * n
+                for v6, v7, v8, v9, v10, v11, v12, t in iterate_iiiUUiqB(d[o:p4]):
                     if t:
-                        e13.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e13.unknown_tagged_fields = ()
-                    l3.append(e13)
-                break
-            e5 = _PartitionData()
-            e5.pre_vote = False
-            e5.partition_index = v6
-            e5.replica_epoch = v7
-            e5.replica_id = v8
-            e5.replica_directory_id = v9
-            e5.voter_directory_id = v10
-            e5.last_offset_epoch = v11
-            e5.last_offset = v12
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 57 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e13 = _PartitionData()
+                            e13.pre_vote = False
+                            e13.partition_index, e13.replica_epoch, e13.replica_id, e13.replica_directory_id, e13.voter_directory_id, e13.last_offset_epoch, e13.last_offset, t = unpack_iiiUUiqB(d, o)
+                            o += 57
+                            if t:
+                                e13.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e13.unknown_tagged_fields = ()
+                            l3.append(e13)
+                        break
+                    e5 = _PartitionData()
+                    e5.pre_vote = False
+                    e5.partition_index = v6
+                    e5.replica_epoch = v7
+                    e5.replica_id = v8
+                    e5.replica_directory_id = v9
+                    e5.voter_directory_id = v10
+                    e5.last_offset_epoch = v11
+                    e5.last_offset = v12
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -320,54 +324,56 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicData()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 58, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 58 * n
-        for v6, v7, v8, v9, v10, v11, v12, v13, t in iterate_iiiUUiqoB(d[o:p4]):
-            if t:
-                o += 58 * len(l3)
-                for _ in range(n - len(l3)):
-                    e14 = _PartitionData()
-                    e14.partition_index, e14.replica_epoch, e14.replica_id, e14.replica_directory_id, e14.voter_directory_id, e14.last_offset_epoch, e14.last_offset, e14.pre_vote, t = unpack_iiiUUiqoB(d, o)
-                    o += 58
+    if n:
+        for _ in range(n):
+            e2 = _TopicData()
+            n = d[o]
+            if 0 < n < 128:
+                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 58, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 58 * n
+                for v6, v7, v8, v9, v10, v11, v12, v13, t in iterate_iiiUUiqoB(d[o:p4]):
                     if t:
-                        e14.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e14.unknown_tagged_fields = ()
-                    l3.append(e14)
-                break
-            e5 = _PartitionData()
-            e5.partition_index = v6
-            e5.replica_epoch = v7
-            e5.replica_id = v8
-            e5.replica_directory_id = v9
-            e5.voter_directory_id = v10
-            e5.last_offset_epoch = v11
-            e5.last_offset = v12
-            e5.pre_vote = v13
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 58 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e14 = _PartitionData()
+                            e14.partition_index, e14.replica_epoch, e14.replica_id, e14.replica_directory_id, e14.voter_directory_id, e14.last_offset_epoch, e14.last_offset, e14.pre_vote, t = unpack_iiiUUiqoB(d, o)
+                            o += 58
+                            if t:
+                                e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e14.unknown_tagged_fields = ()
+                            l3.append(e14)
+                        break
+                    e5 = _PartitionData()
+                    e5.partition_index = v6
+                    e5.replica_epoch = v7
+                    e5.replica_id = v8
+                    e5.replica_directory_id = v9
+                    e5.voter_directory_id = v10
+                    e5.last_offset_epoch = v11
+                    e5.last_offset = v12
+                    e5.pre_vote = v13
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

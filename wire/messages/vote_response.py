@@ -177,51 +177,53 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicData()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 16, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 16 * n
-        for v6, v7, v8, v9, v10, t in iterate_ihiioB(d[o:p4]):
-            if t:
-                o += 16 * len(l3)
-                for _ in range(n - len(l3)):
-                    e11 = _PartitionData()
-                    e11.partition_index, e11.error_code, e11.leader_id, e11.leader_epoch, e11.vote_granted, t = unpack_ihiioB(d, o)
-                    o += 16
+    if n:
+        for _ in range(n):
+            e2 = _TopicData()
+            n = d[o]
+            if 0 < n < 128:
+                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 16, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 16 * n
+                for v6, v7, v8, v9, v10, t in iterate_ihiioB(d[o:p4]):
                     if t:
-                        e11.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e11.unknown_tagged_fields = ()
-                    l3.append(e11)
-                break
-            e5 = _PartitionData()
-            e5.partition_index = v6
-            e5.error_code = v7
-            e5.leader_id = v8
-            e5.leader_epoch = v9
-            e5.vote_granted = v10
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 16 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e11 = _PartitionData()
+                            e11.partition_index, e11.error_code, e11.leader_id, e11.leader_epoch, e11.vote_granted, t = unpack_ihiioB(d, o)
+                            o += 16
+                            if t:
+                                e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e11.unknown_tagged_fields = ()
+                            l3.append(e11)
+                        break
+                    e5 = _PartitionData()
+                    e5.partition_index = v6
+                    e5.error_code = v7
+                    e5.leader_id = v8
+                    e5.leader_epoch = v9
+                    e5.vote_granted = v10
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     m.unknown_tagged_fields = ()
@@ -255,51 +257,53 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
-    for _ in range(n):
-        e2 = _TopicData()
-        n = d[o]
-        if 0 < n < 128:
-            e2.topic_name = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
-        n = d[o]
-        o += 1
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 16, "Partitions")
-        e2.partitions = l3 = []
-        p4 = o + 16 * n
-        for v6, v7, v8, v9, v10, t in iterate_ihiioB(d[o:p4]):
-            if t:
-                o += 16 * len(l3)
-                for _ in range(n - len(l3)):
-                    e11 = _PartitionData()
-                    e11.partition_index, e11.error_code, e11.leader_id, e11.leader_epoch, e11.vote_granted, t = unpack_ihiioB(d, o)
-                    o += 16
+    if n:
+        for _ in range(n):
+            e2 = _TopicData()
+            n = d[o]
+            if 0 < n < 128:
+                e2.topic_name = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.topic_name, o = compact_string(d, o + 1, n, "TopicName")
+            n = d[o]
+            o += 1
+            if 0 < n < 128:
+                n -= 1
+            else:
+                n, o = compact_count(d, o, n, 16, "Partitions")
+            e2.partitions = l3 = []
+            if n:
+                p4 = o + 16 * n
+                for v6, v7, v8, v9, v10, t in iterate_ihiioB(d[o:p4]):
                     if t:
-                        e11.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e11.unknown_tagged_fields = ()
-                    l3.append(e11)
-                break
-            e5 = _PartitionData()
-            e5.partition_index = v6
-            e5.error_code = v7
-            e5.leader_id = v8
-            e5.leader_epoch = v9
-            e5.vote_granted = v10
-            e5.unknown_tagged_fields = ()
-            l3.append(e5)
-        else:
-            o = p4
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                        o += 16 * len(l3)
+                        for _ in range(n - len(l3)):
+                            e11 = _PartitionData()
+                            e11.partition_index, e11.error_code, e11.leader_id, e11.leader_epoch, e11.vote_granted, t = unpack_ihiioB(d, o)
+                            o += 16
+                            if t:
+                                e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                            else:
+                                e11.unknown_tagged_fields = ()
+                            l3.append(e11)
+                        break
+                    e5 = _PartitionData()
+                    e5.partition_index = v6
+                    e5.error_code = v7
+                    e5.leader_id = v8
+                    e5.leader_epoch = v9
+                    e5.vote_granted = v10
+                    e5.unknown_tagged_fields = ()
+                    l3.append(e5)
+                else:
+                    o = p4
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     m.node_endpoints = []
     t = d[o]
     o += 1
@@ -323,21 +327,22 @@ def _read_v1(d, o):
                 else:
                     n, o = compact_count(d, o, n, 8, "NodeEndpoints")
                 m.node_endpoints = l15 = []
-                for _ in range(n):
-                    e16 = _NodeEndpoint()
-                    e16.node_id, n = unpack_iB(d, o)
-                    o += 4
-                    if 0 < n < 128:
-                        e16.host = d[o + 1:(o := o + n)].decode()
-                    else:
-                        e16.host, o = compact_string(d, o + 1, n, "Host")
-                    e16.port, t = unpack_HB(d, o)
-                    o += 3
-                    if t:
-                        e16.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e16.unknown_tagged_fields = ()
-                    l15.append(e16)
+                if n:
+                    for _ in range(n):
+                        e16 = _NodeEndpoint()
+                        e16.node_id, n = unpack_iB(d, o)
+                        o += 4
+                        if 0 < n < 128:
+                            e16.host = d[o + 1:(o := o + n)].decode()
+                        else:
+                            e16.host, o = compact_string(d, o + 1, n, "Host")
+                        e16.port, t = unpack_HB(d, o)
+                        o += 3
+                        if t:
+                            e16.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e16.unknown_tagged_fields = ()
+                        l15.append(e16)
                 if o != p14:
                     raise wrong_tag_size("NodeEndpoints", o)
             else:

@@ -145,48 +145,50 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 17, "Markers")
     m.markers = l1 = []
-    for _ in range(n):
-        e2 = _WritableTxnMarker()
-        e2.transaction_version = 0
-        e2.producer_id, e2.producer_epoch, e2.transaction_result, n = unpack_qhoB(d, o)
-        o += 12
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "Topics")
-        e2.topics = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _WritableTxnMarkerTopic()
-            n = d[o]
+            e2 = _WritableTxnMarker()
+            e2.transaction_version = 0
+            e2.producer_id, e2.producer_epoch, e2.transaction_result, n = unpack_qhoB(d, o)
+            o += 12
             if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+                n -= 1
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e4.partition_indexes = []
-            else:
-                n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-                e4.partition_indexes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
+                n, o = compact_count(d, o, n, 3, "Topics")
+            e2.topics = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _WritableTxnMarkerTopic()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e4.partition_indexes = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                        e4.partition_indexes = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            e2.coordinator_epoch, t = unpack_iB(d, o)
+            o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        e2.coordinator_epoch, t = unpack_iB(d, o)
-        o += 5
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
@@ -205,47 +207,49 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 18, "Markers")
     m.markers = l1 = []
-    for _ in range(n):
-        e2 = _WritableTxnMarker()
-        e2.producer_id, e2.producer_epoch, e2.transaction_result, n = unpack_qhoB(d, o)
-        o += 12
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "Topics")
-        e2.topics = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _WritableTxnMarkerTopic()
-            n = d[o]
+            e2 = _WritableTxnMarker()
+            e2.producer_id, e2.producer_epoch, e2.transaction_result, n = unpack_qhoB(d, o)
+            o += 12
             if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+                n -= 1
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            o += 1
-            if 1 < n < 128:
-                e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
-                o += 4 * n - 4
-            elif n == 1:
-                e4.partition_indexes = []
-            else:
-                n, o = compact_count(d, o, n, 4, "PartitionIndexes")
-                e4.partition_indexes = [*unpack_all_i[n](d, o)]
-                o += 4 * n
-            t = d[o]
-            o += 1
+                n, o = compact_count(d, o, n, 3, "Topics")
+            e2.topics = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _WritableTxnMarkerTopic()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                    n = d[o]
+                    o += 1
+                    if 1 < n < 128:
+                        e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
+                        o += 4 * n - 4
+                    elif n == 1:
+                        e4.partition_indexes = []
+                    else:
+                        n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                        e4.partition_indexes = [*unpack_all_i[n](d, o)]
+                        o += 4 * n
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            e2.coordinator_epoch, e2.transaction_version, t = unpack_ibB(d, o)
+            o += 6
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        e2.coordinator_epoch, e2.transaction_version, t = unpack_ibB(d, o)
-        o += 6
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

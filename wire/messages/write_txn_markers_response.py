@@ -151,64 +151,67 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 10, "Markers")
     m.markers = l1 = []
-    for _ in range(n):
-        e2 = _WritableTxnMarkerResult()
-        e2.producer_id, n = unpack_qB(d, o)
-        o += 9
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 3, "Topics")
-        e2.topics = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _WritableTxnMarkerTopicResult()
-            n = d[o]
-            if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
-            else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            o += 1
+            e2 = _WritableTxnMarkerResult()
+            e2.producer_id, n = unpack_qB(d, o)
+            o += 9
             if 0 < n < 128:
                 n -= 1
             else:
-                n, o = compact_count(d, o, n, 7, "Partitions")
-            e4.partitions = l5 = []
-            p6 = o + 7 * n
-            for v8, v9, t in iterate_ihB(d[o:p6]):
-                if t:
-                    o += 7 * len(l5)
-                    for _ in range(n - len(l5)):
-                        e10 = _WritableTxnMarkerPartitionResult()
-                        e10.partition_index, e10.error_code, t = unpack_ihB(d, o)
-                        o += 7
-                        if t:
-                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                n, o = compact_count(d, o, n, 3, "Topics")
+            e2.topics = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _WritableTxnMarkerTopicResult()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                    n = d[o]
+                    o += 1
+                    if 0 < n < 128:
+                        n -= 1
+                    else:
+                        n, o = compact_count(d, o, n, 7, "Partitions")
+                    e4.partitions = l5 = []
+                    if n:
+                        p6 = o + 7 * n
+                        for v8, v9, t in iterate_ihB(d[o:p6]):
+                            if t:
+                                o += 7 * len(l5)
+                                for _ in range(n - len(l5)):
+                                    e10 = _WritableTxnMarkerPartitionResult()
+                                    e10.partition_index, e10.error_code, t = unpack_ihB(d, o)
+                                    o += 7
+                                    if t:
+                                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    else:
+                                        e10.unknown_tagged_fields = ()
+                                    l5.append(e10)
+                                break
+                            e7 = _WritableTxnMarkerPartitionResult()
+                            e7.partition_index = v8
+                            e7.error_code = v9
+                            e7.unknown_tagged_fields = ()
+                            l5.append(e7)
                         else:
-                            e10.unknown_tagged_fields = ()
-                        l5.append(e10)
-                    break
-                e7 = _WritableTxnMarkerPartitionResult()
-                e7.partition_index = v8
-                e7.error_code = v9
-                e7.unknown_tagged_fields = ()
-                l5.append(e7)
-            else:
-                o = p6
+                            o = p6
+                    t = d[o]
+                    o += 1
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:

@@ -114,28 +114,29 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 3, "Entity")
     m.entity = l1 = []
-    for _ in range(n):
-        e2 = _EntityData()
-        n = d[o]
-        if 0 < n < 128:
-            e2.entity_type = d[o + 1:(o := o + n)].decode()
-        else:
-            e2.entity_type, o = compact_string(d, o + 1, n, "EntityType")
-        n = d[o]
-        if 0 < n < 128:
-            e2.entity_name = d[o + 1:(o := o + n)].decode()
-        elif n == 0:
-            e2.entity_name = None
+    if n:
+        for _ in range(n):
+            e2 = _EntityData()
+            n = d[o]
+            if 0 < n < 128:
+                e2.entity_type = d[o + 1:(o := o + n)].decode()
+            else:
+                e2.entity_type, o = compact_string(d, o + 1, n, "EntityType")
+            n = d[o]
+            if 0 < n < 128:
+                e2.entity_name = d[o + 1:(o := o + n)].decode()
+            elif n == 0:
+                e2.entity_name = None
+                o += 1
+            else:
+                e2.entity_name, o = nullable_compact_string(d, o + 1, n, "EntityName")
+            t = d[o]
             o += 1
-        else:
-            e2.entity_name, o = nullable_compact_string(d, o + 1, n, "EntityName")
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     n = d[o]
     if 0 < n < 128:
         m.key = d[o + 1:(o := o + n)].decode()

@@ -122,28 +122,29 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "Voters")
     m.voters = l1 = []
-    p2 = o + 5 * n
-    for v4, t in iterate_iB(d[o:p2]):
-        if t:
-            o += 5 * len(l1)
-            for _ in range(n - len(l1)):
-                e5 = _Voter()
-                e5.voter_directory_id = ZERO_UUID
-                e5.voter_id, t = unpack_iB(d, o)
-                o += 5
-                if t:
-                    e5.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e5.unknown_tagged_fields = ()
-                l1.append(e5)
-            break
-        e3 = _Voter()
-        e3.voter_directory_id = ZERO_UUID
-        e3.voter_id = v4
-        e3.unknown_tagged_fields = ()
-        l1.append(e3)
-    else:
-        o = p2
+    if n:
+        p2 = o + 5 * n
+        for v4, t in iterate_iB(d[o:p2]):
+            if t:
+                o += 5 * len(l1)
+                for _ in range(n - len(l1)):
+                    e5 = _Voter()
+                    e5.voter_directory_id = ZERO_UUID
+                    e5.voter_id, t = unpack_iB(d, o)
+                    o += 5
+                    if t:
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e5.unknown_tagged_fields = ()
+                    l1.append(e5)
+                break
+            e3 = _Voter()
+            e3.voter_directory_id = ZERO_UUID
+            e3.voter_id = v4
+            e3.unknown_tagged_fields = ()
+            l1.append(e3)
+        else:
+            o = p2
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -151,28 +152,29 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 5, "GrantingVoters")
     m.granting_voters = l6 = []
-    p7 = o + 5 * n
-    for v9, t in iterate_iB(d[o:p7]):
-        if t:
-            o += 5 * len(l6)
-            for _ in range(n - len(l6)):
-                e10 = _Voter()
-                e10.voter_directory_id = ZERO_UUID
-                e10.voter_id, t = unpack_iB(d, o)
-                o += 5
-                if t:
-                    e10.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e10.unknown_tagged_fields = ()
-                l6.append(e10)
-            break
-        e8 = _Voter()
-        e8.voter_directory_id = ZERO_UUID
-        e8.voter_id = v9
-        e8.unknown_tagged_fields = ()
-        l6.append(e8)
-    else:
-        o = p7
+    if n:
+        p7 = o + 5 * n
+        for v9, t in iterate_iB(d[o:p7]):
+            if t:
+                o += 5 * len(l6)
+                for _ in range(n - len(l6)):
+                    e10 = _Voter()
+                    e10.voter_directory_id = ZERO_UUID
+                    e10.voter_id, t = unpack_iB(d, o)
+                    o += 5
+                    if t:
+                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e10.unknown_tagged_fields = ()
+                    l6.append(e10)
+                break
+            e8 = _Voter()
+            e8.voter_directory_id = ZERO_UUID
+            e8.voter_id = v9
+            e8.unknown_tagged_fields = ()
+            l6.append(e8)
+        else:
+            o = p7
     t = d[o]
     o += 1
     if t:
@@ -191,27 +193,28 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 21, "Voters")
     m.voters = l1 = []
-    p2 = o + 21 * n
-    for v4, v5, t in iterate_iUB(d[o:p2]):
-        if t:
-            o += 21 * len(l1)
-            for _ in range(n - len(l1)):
-                e6 = _Voter()
-                e6.voter_id, e6.voter_directory_id, t = unpack_iUB(d, o)
-                o += 21
-                if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e6.unknown_tagged_fields = ()
-                l1.append(e6)
-            break
-        e3 = _Voter()
-        e3.voter_id = v4
-        e3.voter_directory_id = v5
-        e3.unknown_tagged_fields = ()
-        l1.append(e3)
-    else:
-        o = p2
+    if n:
+        p2 = o + 21 * n
+        for v4, v5, t in iterate_iUB(d[o:p2]):
+            if t:
+                o += 21 * len(l1)
+                for _ in range(n - len(l1)):
+                    e6 = _Voter()
+                    e6.voter_id, e6.voter_directory_id, t = unpack_iUB(d, o)
+                    o += 21
+                    if t:
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e6.unknown_tagged_fields = ()
+                    l1.append(e6)
+                break
+            e3 = _Voter()
+            e3.voter_id = v4
+            e3.voter_directory_id = v5
+            e3.unknown_tagged_fields = ()
+            l1.append(e3)
+        else:
+            o = p2
     n = d[o]
     o += 1
     if 0 < n < 128:
@@ -219,27 +222,28 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 21, "GrantingVoters")
     m.granting_voters = l7 = []
-    p8 = o + 21 * n
-    for v10, v11, t in iterate_iUB(d[o:p8]):
-        if t:
-            o += 21 * len(l7)
-            for _ in range(n - len(l7)):
-                e12 = _Voter()
-                e12.voter_id, e12.voter_directory_id, t = unpack_iUB(d, o)
-                o += 21
-                if t:
-                    e12.unknown_tagged_fields, o = read_tags(d, o, t)
-                else:
-                    e12.unknown_tagged_fields = ()
-                l7.append(e12)
-            break
-        e9 = _Voter()
-        e9.voter_id = v10
-        e9.voter_directory_id = v11
-        e9.unknown_tagged_fields = ()
-        l7.append(e9)
-    else:
-        o = p8
+    if n:
+        p8 = o + 21 * n
+        for v10, v11, t in iterate_iUB(d[o:p8]):
+            if t:
+                o += 21 * len(l7)
+                for _ in range(n - len(l7)):
+                    e12 = _Voter()
+                    e12.voter_id, e12.voter_directory_id, t = unpack_iUB(d, o)
+                    o += 21
+                    if t:
+                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e12.unknown_tagged_fields = ()
+                    l7.append(e12)
+                break
+            e9 = _Voter()
+            e9.voter_id = v10
+            e9.voter_directory_id = v11
+            e9.unknown_tagged_fields = ()
+            l7.append(e9)
+        else:
+            o = p8
     t = d[o]
     o += 1
     if t:

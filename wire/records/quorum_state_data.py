@@ -138,26 +138,27 @@ def _read_v0(d, o):
         m.current_voters = None
     else:
         m.current_voters = l1 = []
-        p2 = o + 5 * n
-        for v4, t in iterate_iB(d[o:p2]):
-            if t:
-                o += 5 * len(l1)
-                for _ in range(n - len(l1)):
-                    e5 = _Voter()
-                    e5.voter_id, t = unpack_iB(d, o)
-                    o += 5
-                    if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
-                    else:
-                        e5.unknown_tagged_fields = ()
-                    l1.append(e5)
-                break
-            e3 = _Voter()
-            e3.voter_id = v4
-            e3.unknown_tagged_fields = ()
-            l1.append(e3)
-        else:
-            o = p2
+        if n:
+            p2 = o + 5 * n
+            for v4, t in iterate_iB(d[o:p2]):
+                if t:
+                    o += 5 * len(l1)
+                    for _ in range(n - len(l1)):
+                        e5 = _Voter()
+                        e5.voter_id, t = unpack_iB(d, o)
+                        o += 5
+                        if t:
+                            e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                        else:
+                            e5.unknown_tagged_fields = ()
+                        l1.append(e5)
+                    break
+                e3 = _Voter()
+                e3.voter_id = v4
+                e3.unknown_tagged_fields = ()
+                l1.append(e3)
+            else:
+                o = p2
     t = d[o]
     o += 1
     if t:

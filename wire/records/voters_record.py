@@ -166,48 +166,50 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 27, "Voters")
     m.voters = l1 = []
-    for _ in range(n):
-        e2 = _Voter()
-        e2.voter_id, e2.voter_directory_id, n = unpack_iUB(d, o)
-        o += 21
-        if 0 < n < 128:
-            n -= 1
-        else:
-            n, o = compact_count(d, o, n, 5, "Endpoints")
-        e2.endpoints = l3 = []
+    if n:
         for _ in range(n):
-            e4 = _Endpoint()
-            n = d[o]
+            e2 = _Voter()
+            e2.voter_id, e2.voter_directory_id, n = unpack_iUB(d, o)
+            o += 21
             if 0 < n < 128:
-                e4.name = d[o + 1:(o := o + n)].decode()
+                n -= 1
             else:
-                e4.name, o = compact_string(d, o + 1, n, "Name")
-            n = d[o]
-            if 0 < n < 128:
-                e4.host = d[o + 1:(o := o + n)].decode()
-            else:
-                e4.host, o = compact_string(d, o + 1, n, "Host")
-            e4.port, t = unpack_HB(d, o)
-            o += 3
+                n, o = compact_count(d, o, n, 5, "Endpoints")
+            e2.endpoints = l3 = []
+            if n:
+                for _ in range(n):
+                    e4 = _Endpoint()
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.name = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.name, o = compact_string(d, o + 1, n, "Name")
+                    n = d[o]
+                    if 0 < n < 128:
+                        e4.host = d[o + 1:(o := o + n)].decode()
+                    else:
+                        e4.host, o = compact_string(d, o + 1, n, "Host")
+                    e4.port, t = unpack_HB(d, o)
+                    o += 3
+                    if t:
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    else:
+                        e4.unknown_tagged_fields = ()
+                    l3.append(e4)
+            e2.k_raft_version_feature = e5 = _KRaftVersionFeature()
+            e5.min_supported_version, e5.max_supported_version, t = unpack_hhB(d, o)
+            o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t)
             else:
-                e4.unknown_tagged_fields = ()
-            l3.append(e4)
-        e2.k_raft_version_feature = e5 = _KRaftVersionFeature()
-        e5.min_supported_version, e5.max_supported_version, t = unpack_hhB(d, o)
-        o += 5
-        if t:
-            e5.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e5.unknown_tagged_fields = ()
-        t = d[o]
-        o += 1
-        if t:
-            e2.unknown_tagged_fields, o = read_tags(d, o, t)
-        else:
-            e2.unknown_tagged_fields = ()
-        l1.append(e2)
+                e5.unknown_tagged_fields = ()
+            t = d[o]
+            o += 1
+            if t:
+                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+            else:
+                e2.unknown_tagged_fields = ()
+            l1.append(e2)
     t = d[o]
     o += 1
     if t:
