@@ -166,9 +166,9 @@ def _uuid_text(topic_id: bytes) -> str:
     return str(to_json(DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=topic_id)]), 6)["topics"][0]["topicId"])
 
 
-def _on_kafka(directory: Path, level: str | None, run: Callable[[Side], T]) -> T:
+def _on_kafka(directory: Path, level: str | None, run: Callable[[Side], T], session_timeout_ms: int) -> T:
     cluster_id = random_uuid()
-    properties = {"broker.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
+    properties = {"broker.session.timeout.ms": str(session_timeout_ms)}
     controller = KafkaController(directory, cluster_id, release_version=level, properties=properties)
     controller.format()
     controller.start()
@@ -187,9 +187,11 @@ def on_both(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Any
     `level` is a metadata.version by Kafka's name, None the newest.
     """
 
-    def both(run: Callable[[Side], T], level: str | None = None) -> tuple[T, T]:
-        theirs = _on_kafka(tmp_path_factory.mktemp("kafka"), level, run)
-        options: dict[str, Any] = {"session_timeout_ms": SESSION_TIMEOUT_MS}
+    def both(
+        run: Callable[[Side], T], level: str | None = None, session_timeout_ms: int = SESSION_TIMEOUT_MS
+    ) -> tuple[T, T]:
+        theirs = _on_kafka(tmp_path_factory.mktemp("kafka"), level, run, session_timeout_ms)
+        options: dict[str, Any] = {"session_timeout_ms": session_timeout_ms}
         if level is not None:
             options["metadata_version"] = metadata_version_level(level)
         with (
