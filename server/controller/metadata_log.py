@@ -69,16 +69,17 @@ class MetadataLog:
             log = cls(config, None, random_uuid(chance))
             log._begin_epoch(now_ms)
             return log
-        files = LogFiles(config, chance)
-        log = cls(config, files, files.directory_id)
         try:
-            log._recover(files)
-            log._begin_epoch(now_ms)
-        except BaseException as error:
-            files.close()
-            if isinstance(error, OSError | StorageError | WireError):
-                raise DataDirError(f"data dir {config.data_dir}: cannot be used: {error}") from error
-            raise
+            files = LogFiles(config, chance)
+            log = cls(config, files, files.directory_id)
+            try:
+                log._recover(files)
+                log._begin_epoch(now_ms)
+            except BaseException:
+                files.close()
+                raise
+        except (OSError, StorageError, WireError) as error:
+            raise DataDirError(f"data dir {config.data_dir}: cannot be used: {error}") from error
         return log
 
     @property

@@ -20,6 +20,7 @@ TOPIC_ID = bytes(15) + b"\x01"
 PARTITION = 0
 
 OBSERVER_SESSION_TIMEOUT_MS = 300_000
+OBSERVERS_MAX = 100_000
 DIVERGED_MAX = 1_000
 
 _KRAFT_VERSION_MAX = 1
@@ -109,7 +110,10 @@ class ReplicaState:
 
 
 class Observers:
-    """The replicas that fetch the log without a vote: every broker. Forgotten after five minutes without a fetch."""
+    """The replicas that fetch the log without a vote: every broker. Forgotten after five minutes without a fetch.
+
+    At most `OBSERVERS_MAX` are remembered, as anyone can claim to be one; the first seen is forgotten first.
+    """
 
     def __init__(self) -> None:
         self._states: dict[ReplicaKey, ReplicaState] = {}
@@ -119,6 +123,8 @@ class Observers:
         """Note a valid fetch from `fetch_offset` (ReplicaState.updateFollowerState)."""
         state = self._states.get(replica)
         if state is None:
+            if len(self._states) >= OBSERVERS_MAX:
+                del self._states[next(iter(self._states))]
             state = self._states[replica] = ReplicaState()
         if fetch_offset >= leader_end_offset:
             state.last_caught_up_timestamp_ms = max(now_ms, state.last_caught_up_timestamp_ms)

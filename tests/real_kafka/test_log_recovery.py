@@ -159,9 +159,25 @@ def test_a_lost_log_is_refused_at_the_start(tmp_path: Path, started: Started, lo
     assert "Traceback" not in ours.log
 
 
-def test_a_second_controller_on_the_same_data_dir_is_refused(tmp_path: Path, started: Started) -> None:
+def locked(controller: KafkaController | MockraftController, data_dir: Path, directory: Path) -> MockraftController:
+    options = ["--data-dir", str(data_dir)]
+    return MockraftController(directory, controller.cluster_id, keep_data=False, options=options)
+
+
+def test_a_data_dir_in_use_is_refused(tmp_path: Path, started: Started) -> None:
     ours = MockraftController(tmp_path / "c", random_uuid())
     started(ours)
-    options = ["--data-dir", str(ours.data_dir)]
+    assert ours.data_dir is not None
     with pytest.raises(KafkaProcessError, match="another controller runs on this data dir"):
-        started(MockraftController(tmp_path / "other", ours.cluster_id, keep_data=False, options=options))
+        started(locked(ours, ours.data_dir, tmp_path / "other"))
+
+    in_ours = KafkaController(tmp_path / "kafka", ours.cluster_id, properties={"log.dirs": str(ours.data_dir)})
+    with pytest.raises(KafkaProcessError, match="Failed to acquire lock on file"):
+        started(in_ours, formatted=True)
+
+
+def test_a_data_dir_in_which_kafkas_controller_runs_is_refused(tmp_path: Path, started: Started) -> None:
+    kafkas = KafkaController(tmp_path / "kafka", random_uuid())
+    started(kafkas)
+    with pytest.raises(KafkaProcessError, match="another controller runs on this data dir"):
+        started(locked(kafkas, Path(kafkas.properties["log.dirs"]), tmp_path / "other"))

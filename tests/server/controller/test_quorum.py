@@ -1,3 +1,4 @@
+import pytest
 from mockraft.server.controller import quorum
 from mockraft.server.controller.quorum import LocalVoter, Observers, ReplicaKey, ReplicaState, VoterState
 from mockraft.wire import record_batch
@@ -104,3 +105,11 @@ def test_a_divergence_is_news_once_for_replicas_and_never_for_plain_readers() ->
     assert observers.diverged(1, 21)
     assert not observers.diverged(-1, 20)
     assert sum(observers.diverged(2, offset) for offset in range(5_000)) == quorum.DIVERGED_MAX - 2
+
+
+def test_observers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quorum, "OBSERVERS_MAX", 3)
+    observers = Observers()
+    for replica_id in (1, 2, 1, 3, 4):
+        observers.fetched(ReplicaKey(replica_id, bytes(16)), 1, 20, 1000)
+    assert [key.id for key in observers.states(1000)] == [2, 3, 4]
