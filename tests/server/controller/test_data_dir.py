@@ -176,3 +176,9 @@ def test_uuids_are_drawn_as_kafka_draws_them() -> None:
         assert len(data_dir.uuid_text(uuid)) == 22
         assert not data_dir.uuid_text(uuid).startswith("-")
     assert data_dir.random_uuid(random.Random(9)) == data_dir.random_uuid(random.Random(9))
+
+
+def test_a_file_in_the_place_of_the_partitions_dir_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "__cluster_metadata-0").write_text("not a directory")
+    with pytest.raises(DataDirError, match=r"cannot be used: .*File exists"), opened(tmp_path):
+        pass

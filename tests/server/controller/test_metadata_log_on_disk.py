@@ -394,11 +394,3 @@ def test_a_record_of_a_newer_kafka_is_named(reopen: Open, tmp_path: Path) -> Non
         file.write(data)
     with pytest.raises(DataDirError, match="cannot be replayed: there is no metadata record of type 99"):
         list(reopen().records())
-
-
-def test_a_partition_dir_that_cannot_be_listed_is_a_clear_error(tmp_path: Path) -> None:
-    started_in(tmp_path).close()
-    shutil.rmtree(tmp_path / "__cluster_metadata-0")
-    (tmp_path / "__cluster_metadata-0").write_text("not a directory")
-    with pytest.raises(DataDirError, match="cannot be used"):
-        started_in(tmp_path)
