@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
 import pytest
 from mockraft.serve import serve as serve_command
 from mockraft.server.config import ControllerConfig
@@ -99,17 +98,6 @@ def test_a_signal_ends_it_cleanly_with_connections_open(serve: Callable[..., Ser
 def test_draws_a_new_cluster_id_each_time_unless_seeded(serve: Callable[..., Served]) -> None:
     assert serve().cluster_id != serve().cluster_id
     assert serve("--seed", "5").cluster_id == serve("--seed", "5").cluster_id
-
-
-def test_a_start_takes_less_than_half_a_second_of_processor_time(serve: Callable[..., Served]) -> None:
-    def seconds() -> float:
-        served = serve()
-        used = psutil.Process(served.process.pid).cpu_times()
-        served.process.kill()
-        return used.user + used.system
-
-    # The best of a few, and processor time: what is asked for is the program's own doing, on a machine that does more.
-    assert any(seconds() < 0.5 for _ in range(5))
 
 
 def test_keeps_its_cluster_in_the_data_directory(serve: Callable[..., Served], tmp_path: Path) -> None:
