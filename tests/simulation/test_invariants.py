@@ -1,7 +1,11 @@
 """What must be true of every world at every moment, one class for each truth."""
 
+import os
+import subprocess
+import sys
 from abc import abstractmethod
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -213,6 +217,33 @@ def test_a_world_is_the_same_for_the_same_seed_and_another_for_another(new_world
     first, again, other = (world.log.read(0, 1 << 40) for world in worlds)
     assert first == again
     assert first != other
+
+
+HASH_OF_A_WORLD = """
+import hashlib, importlib.util, sys
+spec = importlib.util.spec_from_file_location("world", sys.argv[1])
+module = sys.modules["world"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+world = module.World(9)
+for _ in range(200):
+    world.step()
+print(hashlib.sha256(world.log.read(0, 1 << 40)).hexdigest())
+"""
+
+
+def test_a_world_is_the_same_in_every_process() -> None:
+    """Python hashes bytes by another seed in each process: no set's order may show in the log."""
+    found = set()
+    for hash_seed in ("0", "1", "2"):
+        run = subprocess.run(
+            [sys.executable, "-c", HASH_OF_A_WORLD, str(Path(__file__).parent / "conftest.py")],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found.add(run.stdout)
+    assert len(found) == 1
 
 
 def test_worlds_are_eventful(new_world: Any) -> None:
