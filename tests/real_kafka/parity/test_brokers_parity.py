@@ -113,7 +113,7 @@ class Life:
             log_dirs=dirs,
             previous_broker_epoch=previous,
         )
-        return request, self.chance.choice([3, 4])
+        return request, self.chance.choice([2, 3, 4])
 
     def heartbeat(self) -> tuple[Any, int]:
         broker_id = self._broker_id()
@@ -128,7 +128,7 @@ class Life:
             offline_log_dirs=self.chance.sample(own, self.chance.choice([0, 0, 0, 0, 0, 1, 2])),
             cordoned_log_dirs=cordoned,
         )
-        return request, 2
+        return request, 2 if cordoned is not None else self.chance.choice([1, 2])
 
     def unregister(self) -> tuple[Any, int]:
         return UnregisterBrokerRequest(broker_id=self._broker_id()), 0
