@@ -1,9 +1,9 @@
 """Brokers that fall silent, come back, are replaced and shut down: the same on Kafka's controller and on ours."""
 
-import time
 from typing import Any
 
 import pytest
+from mockraft.child_process import wait_until
 from mockraft.server.controller.features import supported_features
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -77,14 +77,15 @@ class Life:
 
     def wait_for_fencing(self, fenced: set[int], living: set[int]) -> None:
         """Until these brokers were fenced; the living ones send heartbeats meanwhile, as brokers do."""
-        deadline = time.monotonic() + 20
         found: list[Any] = []
-        while not fenced <= {told["brokerId"] for kind, _, told in found if told.get("fenced") == FENCED}:
-            assert time.monotonic() < deadline, found
+
+        def all_are_fenced() -> bool:
             for broker_id in sorted(living):
                 self.side.ask(self._sign_of_life(broker_id), 2)
-            found += self.records()
-            time.sleep(0.02)
+            found.extend(self.records())
+            return fenced <= {told["brokerId"] for _, _, told in found if told.get("fenced") == FENCED}
+
+        wait_until(all_are_fenced, 20, f"brokers {fenced} fenced")
         self.seen.append((f"fenced {fenced}", found))
 
     def _sign_of_life(self, broker_id: int) -> BrokerHeartbeatRequest:
