@@ -81,6 +81,8 @@ SegmentBytes = Annotated[int, typer.Option(min=1, help="Size of a segment file o
 Fsync = Annotated[
     bool, typer.Option("--metadata-log-fsync", help="Force every append to the disk: survives a power cut too.")
 ]
+Controllers = Annotated[int, typer.Option(min=1, max=1, help="Controllers of the quorum; this version has one.")]
+AdminPort = Annotated[str, typer.Option(help="Port of the admin API; this version has none, so: off.")]
 Brokers = Annotated[int, typer.Option(min=0, help="Also run so many simulated brokers in this process.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random, for runs that repeat.")]
 FrameBytesMax = Annotated[
@@ -144,7 +146,9 @@ def serve(
     metadata_max_retention_bytes: RetentionBytes = 104_857_600,
     metadata_log_segment_bytes: SegmentBytes = 1_073_741_824,
     metadata_log_fsync: Fsync = False,
+    controllers: Controllers = 1,
     brokers: Brokers = 0,
+    admin_port: AdminPort = "off",
     seed: Seed = None,
     frame_bytes_max: FrameBytesMax = 104_857_600,
     connections_max: ConnectionsMax = 50_000,
@@ -163,6 +167,8 @@ def serve(
 
     if log_level.upper() not in logging.getLevelNamesMapping():
         raise typer.BadParameter(f"{log_level} is not a log level", param_hint="--log-level")
+    if admin_port != "off":
+        raise typer.BadParameter("this version has no admin API: leave it off", param_hint="--admin-port")
     configure(log_level, log_json)
     chance = random.Random(seed)
     descriptors = _raise_descriptor_limit()

@@ -146,6 +146,8 @@ def test_says_when_the_port_is_taken(serve: Callable[..., Served]) -> None:
         ("--log-level", "loud"),
         ("--cluster-id", "with space"),
         ("--port", "70000"),
+        ("--admin-port", "8080"),
+        ("--controllers", "3"),
         ("--no-such-option",),
     ],
 )
