@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import random
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from mockraft.wire.uuids import text_of
+
 MIGRATING = bytes(16)
-UNASSIGNED = bytes(15) + b"\x01"
-LOST = bytes(15) + b"\x02"
-_RESERVED_MAX = 100
+"""The directory of a replica that never told one (Kafka's `DirectoryId.MIGRATING`)."""
 
 
 class LogDir(NamedTuple):
@@ -21,24 +20,13 @@ class LogDir(NamedTuple):
 
 
 def draw_uuid(chance: random.Random) -> bytes:
-    """A version 4 uuid as Kafka's `Uuid.randomUuid` gives it: not reserved, no dash at the start of its text."""
+    """A version 4 uuid as Kafka's `Uuid.randomUuid` gives it: no dash at the start of its text."""
     while True:
         drawn = bytearray(chance.randbytes(16))
         drawn[6] = drawn[6] & 0x0F | 0x40
         drawn[8] = drawn[8] & 0x3F | 0x80
-        if not is_reserved(bytes(drawn)) and not text_of(bytes(drawn)).startswith("-"):
+        if not text_of(bytes(drawn)).startswith("-"):
             return bytes(drawn)
-
-
-def is_reserved(directory_id: bytes) -> bool:
-    """Whether Kafka keeps this uuid for itself (`DirectoryId.reserved`): the first hundred."""
-    least = int.from_bytes(directory_id[8:], signed=True)
-    return directory_id[:8] == bytes(8) and least < _RESERVED_MAX
-
-
-def text_of(uuid: bytes) -> str:
-    """A uuid as Kafka writes it: base64url without padding."""
-    return base64.urlsafe_b64encode(uuid).rstrip(b"=").decode()
 
 
 def in_java_order(directory_ids: Iterable[bytes]) -> list[bytes]:

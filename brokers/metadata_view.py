@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from mockraft.brokers.log_dirs import MIGRATING
 from mockraft.wire.metadata_log_frame import RecordAt
 
 METADATA_VERSION = "metadata.version"
 CORDONED_LOG_DIRS = "cordoned.log.dirs"
-MIGRATING = bytes(16)
 _BROKER_RESOURCE = 4
 _UNCHANGED = -2
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.brokers.log_dirs import text_of
 from mockraft.server.controller.features import metadata_version
 from mockraft.server.journal import ClosedConnection, Entry, Exchange
 from mockraft.server.running import RunningController
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.message import Struct, field_names
+from mockraft.wire.uuids import text_of
 
 RATE_WINDOW_MS = 10_000
 LINES_MAX = 200

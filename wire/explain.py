@@ -5,16 +5,15 @@ inside a body (a Fetch response of the metadata topic, say) are opened: batch he
 framed metadata record, its fields. Needs the `explain` extra.
 """
 
-import base64
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from mockraft.wire import api_keys, error_codes, explain_batches, messages, records, schema_reading
+from mockraft.wire import api_keys, error_codes, explain_batches, messages, records, schema_reading, uuids
 from mockraft.wire.errors import WireError
-from mockraft.wire.schema_reading import BrokenBytesError, Span
+from mockraft.wire.schema_reading import Span, broken
 
 _SHOWN_TEXT_MAX = 200
 # Times between these are shown as dates: milliseconds from 2001 to 2100.
@@ -94,7 +93,7 @@ def _read_body(name: str, version: int, data: bytes, offset: int, spans: list[Sp
 def _read_size(data: bytes, spans: list[Span]) -> int:
     """The size a frame says it has."""
     if len(data) < 4:
-        raise BrokenBytesError(0, "size", f"a frame starts with 4 bytes of size, there are {len(data)}")
+        raise broken(0, "size", f"a frame starts with 4 bytes of size, there are {len(data)}")
     size = int.from_bytes(data[:4], signed=True)
     spans.append(Span(0, 4, "size", "int32", size, None))
     return size
@@ -103,15 +102,15 @@ def _read_size(data: bytes, spans: list[Span]) -> int:
 def _check_size(size: int, data: bytes) -> None:
     # Last, so that a frame cut short is still shown as far as it goes.
     if size != len(data) - 4:
-        raise BrokenBytesError(0, "size", f"says {size} bytes, {len(data) - 4} follow")
+        raise broken(0, "size", f"says {size} bytes, {len(data) - 4} follow")
 
 
 def _read_header(name: str, version: int, data: bytes, offset: int, spans: list[Span]) -> int:
     found: list[Span] = []
     try:
         _, end = schema_reading.read_from(name, version, data, found, offset)
-    except BrokenBytesError as error:
-        raise BrokenBytesError(error.offset or offset, f"header.{error.field or ''}", error.what) from None
+    except WireError as error:
+        raise broken(error.offset or offset, f"header.{error.field or ''}", error.what) from None
     finally:
         spans += (span._replace(path=f"header.{span.path}") for span in found)
     return end
@@ -127,14 +126,14 @@ def _read_request(data: bytes, spans: list[Span]) -> str:
 def _read_request_at(offset: int, data: bytes, spans: list[Span]) -> str:
     """Header and body of a request, from `offset` to the end; its name and version."""
     if len(data) < offset + 4:
-        raise BrokenBytesError(offset, "header", "a request starts with its API key and version; the bytes end before")
+        raise broken(offset, "header", "a request starts with its API key and version; the bytes end before")
     api_key, version = (int.from_bytes(data[at : at + 2], signed=True) for at in (offset, offset + 2))
     try:
         header_version = messages.request_header_version(api_key, version)
         name = messages.REQUESTS[api_key]
         schema_reading.describe(name, version)
     except WireError as error:
-        raise BrokenBytesError(offset, "header", error.what) from None
+        raise broken(offset, "header", error.what) from None
     end = _read_header("RequestHeader", header_version, data, offset, spans)
     _read_body(name, version, data, end, spans)
     return f"{name} v{version}"
@@ -204,7 +203,7 @@ def _say(span: Span) -> str:
 
 def _say_bytes(kind: str, value: bytes) -> str:
     if kind == "uuid":
-        return base64.urlsafe_b64encode(value).decode("ascii").rstrip("=")
+        return uuids.text_of(value)
     return _count(len(value), "byte")
 
 

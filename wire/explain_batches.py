@@ -11,7 +11,7 @@ from typing import Any
 import construct as c
 from mockraft.wire import records, schema_reading
 from mockraft.wire.errors import WireError
-from mockraft.wire.schema_reading import BrokenBytesError, Span, UnsignedVarint, take
+from mockraft.wire.schema_reading import Span, UnsignedVarint, broken, take
 
 _CONTROL, _COMPRESSION = 0x20, 0x07
 _CONTROL_TYPES = {
@@ -59,7 +59,7 @@ class _Cursor:
         start = self.offset
         value = take(construct, self.stream, self.context, path, start)
         if self.offset > self.end:
-            raise BrokenBytesError(start, path, f"reaches beyond the end of what it is in (at {self.end})")
+            raise broken(start, path, f"reaches beyond the end of what it is in (at {self.end})")
         self.spans.append(Span(start, self.offset - start, path, type_name, value, None))
         return value
 
@@ -70,7 +70,7 @@ class _Cursor:
             return -1, -1
         start = self.offset
         if length > self.end - start:
-            raise BrokenBytesError(start, path, f"says {length} bytes, {self.end - start} are left")
+            raise broken(start, path, f"says {length} bytes, {self.end - start} are left")
         self.stream.seek(length, 1)
         return start, start + length
 
@@ -101,7 +101,7 @@ def _inside(data: bytes, span: Span, content_bytes: int) -> list[Span]:
 
 
 def read_batches(data: bytes, offset: int, end: int, prefix: str, spans: list[Span]) -> None:
-    """Note all batches between two offsets. BrokenBytesError where they break."""
+    """Note all batches between two offsets. WireError where they break."""
     number = 0
     while offset < end:
         offset = _read_batch(data, offset, end, f"{prefix}batch[{number}].", spans)
@@ -112,12 +112,10 @@ def _read_batch(data: bytes, offset: int, end: int, path: str, spans: list[Span]
     cursor = _Cursor(data, offset, end, spans)
     header = {name: cursor.read(path + name, type_name, construct) for name, type_name, construct in _HEADER[:4]}
     if header["magic"] != 2:
-        raise BrokenBytesError(offset, f"{path}magic", f"record format {header['magic']}; only format 2 is known")
+        raise broken(offset, f"{path}magic", f"record format {header['magic']}; only format 2 is known")
     batch_end = offset + _LENGTH_COUNTED_FROM + int(header["batchLength"])
     if not offset + 61 <= batch_end <= end:
-        raise BrokenBytesError(
-            offset + 8, f"{path}batchLength", f"the batch would end at {batch_end}, the data at {end}"
-        )
+        raise broken(offset + 8, f"{path}batchLength", f"the batch would end at {batch_end}, the data at {end}")
     header |= {name: cursor.read(path + name, type_name, construct) for name, type_name, construct in _HEADER[4:]}
     if header["attributes"] & _COMPRESSION:
         spans.append(Span(cursor.offset, batch_end - cursor.offset, f"{path}records", "compressed records", b"", None))
@@ -126,12 +124,10 @@ def _read_batch(data: bytes, offset: int, end: int, path: str, spans: list[Span]
     is_control = bool(header["attributes"] & _CONTROL)
     for index in range(header["recordCount"]):
         if cursor.offset >= batch_end:
-            raise BrokenBytesError(cursor.offset, f"{path}record[{index}]", "the batch ends before its last record")
+            raise broken(cursor.offset, f"{path}record[{index}]", "the batch ends before its last record")
         _read_record(data, cursor, f"{path}record[{index}].", is_control)
     if cursor.offset != batch_end:
-        raise BrokenBytesError(
-            cursor.offset, f"{path}recordCount", f"{batch_end - cursor.offset} bytes after the records"
-        )
+        raise broken(cursor.offset, f"{path}recordCount", f"{batch_end - cursor.offset} bytes after the records")
     return batch_end
 
 
@@ -177,13 +173,13 @@ def read_framed_record(data: bytes, offset: int, prefix: str, spans: list[Span])
     cursor = _Cursor(data, offset, len(data), spans)
     frame_version = cursor.read(f"{prefix}frameVersion", "varint", UnsignedVarint)
     if frame_version != _FRAME_VERSION:
-        raise BrokenBytesError(offset, f"{prefix}frameVersion", f"is {frame_version}; Kafka knows 1")
+        raise broken(offset, f"{prefix}frameVersion", f"is {frame_version}; Kafka knows 1")
     at = cursor.offset
     record_type = cursor.read(f"{prefix}recordType", "varint", UnsignedVarint)
     version = cursor.read(f"{prefix}recordVersion", "varint", UnsignedVarint)
     name = records.TYPES.get(record_type)
     if name is None:
-        raise BrokenBytesError(at, f"{prefix}recordType", f"there is no metadata record of type {record_type}")
+        raise broken(at, f"{prefix}recordType", f"there is no metadata record of type {record_type}")
     _read_placed(name, version, data, cursor.offset, prefix, spans)
     return f"{name} v{version}, framed"
 
@@ -192,7 +188,7 @@ def _read_placed(name: str, version: int, data: bytes, offset: int, prefix: str,
     found: list[Span] = []
     try:
         schema_reading.read(name, version, data, found, offset)
-    except BrokenBytesError as error:
-        raise BrokenBytesError(error.offset or offset, f"{prefix}{error.field or ''}", error.what) from None
+    except WireError as error:
+        raise broken(error.offset or offset, f"{prefix}{error.field or ''}", error.what) from None
     finally:
         spans += (span._replace(path=prefix + span.path) for span in found)

@@ -8,18 +8,20 @@ in one point: a key that no version of the message knows is an error rather than
 """
 
 import base64
-import binascii
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache, partial
 from math import isinf, isnan
 from typing import Any, NamedTuple, TypeVar
 
+from mockraft.wire import uuids
 from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema
 
-Message = TypeVar("Message")
+M = TypeVar("M", bound=Message)
 Tree = dict[str, Any]
 
 UNKNOWN_TAGS = "_unknownTaggedFields"
@@ -67,7 +69,7 @@ class _Shape(NamedTuple):
     flexible: bool
 
 
-def to_json(message: object, version: int, *, records_as_size: bool = False) -> Tree:
+def to_json(message: Message, version: int, *, records_as_size: bool = False) -> Tree:
     """`message` as Kafka's JSON converter writes it at `version`.
 
     WireError names the field when a value cannot be said in that version (not there and not ignorable, or null where
@@ -80,7 +82,7 @@ def to_json(message: object, version: int, *, records_as_size: bool = False) -> 
         raise _named(type(message), version, misfit) from None
 
 
-def from_json(cls: type[Message], tree: Mapping[str, Any], version: int) -> Message:
+def from_json(cls: type[M], tree: Mapping[str, Any], version: int) -> M:
     """A `cls` from a tree as `to_json` or Kafka's own converters write it at `version`.
 
     Every untagged field of the version must be there; tagged ones default. Integers may also be decimal or 0x strings.
@@ -88,7 +90,7 @@ def from_json(cls: type[Message], tree: Mapping[str, Any], version: int) -> Mess
     """
     shape = _message_shape(cls, version)
     try:
-        message: Message = _read_struct(shape, tree)
+        message: M = _read_struct(shape, tree)
     except _MisfitError as misfit:
         raise _named(cls, version, misfit) from None
     return message
@@ -151,10 +153,12 @@ def _write_struct(shape: _Shape, value: Any, records_as_size: bool) -> Tree:
             if not field.present:
                 if field.ignorable:
                     continue
-                raise _MisfitError(f"holds {content!r}, which version {shape.version} cannot say", field.json_name)
+                raise _MisfitError(
+                    f"version {shape.version} has no such field, and its value is {_brief(content)}", field.json_name
+                )
         if content is None:
             if not field.nullable:
-                raise _MisfitError(f"is null, which version {shape.version} does not allow", field.json_name)
+                raise _MisfitError(f"null is not allowed in version {shape.version}", field.json_name)
             tree[field.json_name] = None
         elif field.is_records and records_as_size:
             tree[field.json_name + "SizeInBytes"] = len(content)
@@ -206,7 +210,7 @@ def _missing(field: _Field, shape: _Shape, tree: Mapping[str, Any]) -> _MisfitEr
     # What is missing may only be misspelled: then the key that is there is the better hint.
     if misspelled := _unknown_keys(shape, tree):
         return _unknown_key(shape, misspelled[0])
-    return _MisfitError(f"is missing; it is mandatory in version {shape.version}", field.json_name)
+    return _MisfitError(f"a field that version {shape.version} must have is missing", field.json_name)
 
 
 def _unknown_keys(shape: _Shape, tree: Mapping[str, Any]) -> list[str]:
@@ -270,7 +274,7 @@ def _write_plain(value: Any, _: bool) -> Any:
 
 
 def _write_uuid(value: bytes, _: bool) -> str:
-    return base64.urlsafe_b64encode(value).decode("ascii").rstrip("=")
+    return uuids.text_of(value)
 
 
 def _write_bytes(value: bytes, _: bool) -> str:
@@ -323,22 +327,16 @@ def _read_string(tree: Any) -> str:
 
 
 def _read_uuid(tree: Any) -> bytes:
-    if isinstance(tree, str) and len(tree) <= 24:
-        try:
-            value = base64.b64decode(tree.rstrip("=") + "==", altchars=b"-_", validate=True)
-        except (binascii.Error, ValueError):
-            value = b""
-        if len(value) == 16:
-            return value
+    if isinstance(tree, str):
+        with suppress(ValueError):
+            return uuids.read_text(tree)
     raise _MisfitError(f"expected a uuid as 22 characters of base64url, got {_brief(tree)}")
 
 
 def _read_bytes(tree: Any) -> bytes:
     if isinstance(tree, str):
-        try:
+        with suppress(ValueError):
             return base64.b64decode(tree, validate=True)
-        except (binascii.Error, ValueError):
-            pass
     raise _MisfitError(f"expected base64, got {_brief(tree)}")
 
 

@@ -41,18 +41,16 @@ class Span(NamedTuple):
     field: FieldSpec | None
 
 
-class BrokenBytesError(WireError):
-    """Where the reading broke: `offset` and `field` (a path) of the unreadable item, and `what` is wrong with it."""
-
-    def __init__(self, offset: int, path: str, what: str) -> None:
-        super().__init__(what, field=path or None, offset=offset)
+def broken(offset: int, path: str, what: str) -> WireError:
+    """Where a reading broke: `offset` and path of the unreadable item, and what is wrong with it."""
+    return WireError(what, field=path or None, offset=offset)
 
 
 def read(name: str, version: int, data: bytes, spans: list[Span] | None = None, offset: int = 0) -> dict[str, Any]:
-    """The tree of a whole body, `data[offset:]`; BrokenBytesError on any bad byte. `spans` collects what was read."""
+    """The tree of a whole body, `data[offset:]`; WireError on any bad byte. `spans` collects what was read."""
     tree, end = read_from(name, version, data, spans, offset)
     if end != len(data):
-        raise BrokenBytesError(end, "", f"{len(data) - end} bytes are left over")
+        raise broken(end, "", f"{len(data) - end} bytes are left over")
     return tree
 
 
@@ -141,14 +139,14 @@ UnsignedVarint = _UnsignedVarint()
 
 
 def take(construct: Any, stream: Any, context: Any, path: str, start: int) -> Any:
-    """Parse one item; a failure becomes BrokenBytesError at `start`, the offset where the reader should look."""
+    """Parse one item; a failure becomes a WireError at `start`, the offset where the reader should look."""
     try:
         return construct._parsereport(stream, context, path)
     except c.StreamError:
         missing = f"the bytes end inside this item (at {context.end})"
-        raise BrokenBytesError(start, path, missing) from None
+        raise broken(start, path, missing) from None
     except (c.ConstructError, UnicodeDecodeError) as error:
-        raise BrokenBytesError(start, path, str(error).splitlines()[-1]) from None
+        raise broken(start, path, str(error).splitlines()[-1]) from None
 
 
 class _Leaf(c.Subconstruct):  # type: ignore[misc]
@@ -181,11 +179,11 @@ class _Length(c.Construct):  # type: ignore[misc]
         length: int = take(self.wire, stream, context, path, start) - self.shift
         if length < 0:
             if not self.nullable:
-                raise BrokenBytesError(start, path, "null, which this version does not allow")
+                raise broken(start, path, "null, which this version does not allow")
             return None
         left = context.end - _tell(stream)
         if length > left:
-            raise BrokenBytesError(start, path, f"says {length}, but only {left} bytes are left")
+            raise broken(start, path, f"says {length}, but only {left} bytes are left")
         return length
 
     def _build(self, length: int | None, stream: Any, context: Any, path: str) -> int | None:
@@ -211,12 +209,12 @@ class _Block(c.Construct):  # type: ignore[misc]
         value: str | bytes | None = None
         if length is not None:
             if self.is_text and length > STRING_BYTES_MAX:
-                raise BrokenBytesError(start, path, f"a string of {length} bytes; Kafka allows {STRING_BYTES_MAX}")
+                raise broken(start, path, f"a string of {length} bytes; Kafka allows {STRING_BYTES_MAX}")
             content: bytes = c.stream_read(stream, length, path)
             try:
                 value = content.decode("utf-8") if self.is_text else content
             except UnicodeDecodeError as error:
-                raise BrokenBytesError(start, path, f"not UTF-8: {error.reason}") from None
+                raise broken(start, path, f"not UTF-8: {error.reason}") from None
         context.spans.append(Span(start, _tell(stream) - start, path, self.type_name, value, self.spec))
         return value
 
@@ -313,9 +311,9 @@ class _Tags(c.Construct):  # type: ignore[misc]
             size = take(UnsignedVarint, stream, context, path, start)
             content = _tell(stream)
             if tag in self.elsewhere:
-                raise BrokenBytesError(start, path, f"tag {tag} is not valid in this version")
+                raise broken(start, path, f"tag {tag} is not valid in this version")
             if size > context.end - content:
-                raise BrokenBytesError(start, path, f"tag {tag} says {size} bytes; {context.end - content} are left")
+                raise broken(start, path, f"tag {tag} says {size} bytes; {context.end - content} are left")
             context.spans.append(Span(start, content - start, path, "tag, size", (tag, size), None))
             self._parse_content(stream, context, prefix, tag, size, tree)
         return tree
@@ -331,7 +329,7 @@ class _Tags(c.Construct):  # type: ignore[misc]
         tree[name] = field._parsereport(stream, context, prefix + name)
         used = _tell(stream) - start
         if used != size:
-            raise BrokenBytesError(start, prefix + name, f"tag {tag} says {size} bytes, its content takes {used}")
+            raise broken(start, prefix + name, f"tag {tag} says {size} bytes, its content takes {used}")
 
     def _build(self, tree: Any, stream: Any, context: Any, path: str) -> Any:
         contents: dict[int, bytes] = dict(tree.get(UNKNOWN_TAGS, ()))

@@ -1,30 +1,13 @@
-"""Directory ids as Kafka draws, orders and writes them, and where a new replica goes."""
+"""Directory ids as Kafka draws and orders them, and where a new replica goes."""
 
 from __future__ import annotations
 
 import random
 
-from mockraft.brokers.log_dirs import (
-    LOST,
-    MIGRATING,
-    UNASSIGNED,
-    LogDir,
-    choose,
-    draw_uuid,
-    in_java_order,
-    is_reserved,
-    text_of,
-)
+from mockraft.brokers.log_dirs import LogDir, choose, draw_uuid, in_java_order
+from mockraft.wire.uuids import text_of
 
 A, B, C = (LogDir(f"/{name}", name.encode() * 16) for name in "abc")
-
-
-def test_reserved_ids_are_kafkas() -> None:
-    assert all(map(is_reserved, (MIGRATING, UNASSIGNED, LOST)))
-    assert is_reserved(bytes(15) + b"\x63")
-    assert not is_reserved(bytes(15) + b"\x64")
-    assert is_reserved(bytes(8) + b"\xff" * 8), "a negative low half is below a hundred in Java"
-    assert not is_reserved(b"\x01" + bytes(15))
 
 
 def test_draws_random_uuids_whose_text_is_no_option() -> None:
@@ -33,10 +16,6 @@ def test_draws_random_uuids_whose_text_is_no_option() -> None:
     assert {uuid[6] >> 4 for uuid in drawn} == {4}
     assert {uuid[8] >> 6 for uuid in drawn} == {2}
     assert not any(text_of(uuid).startswith("-") for uuid in drawn)
-
-
-def test_writes_uuids_as_kafka_does() -> None:
-    assert text_of(UNASSIGNED) == "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 def test_orders_uuids_as_java_does() -> None:

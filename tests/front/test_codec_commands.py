@@ -223,7 +223,7 @@ def test_misuse_is_exit_code_2_and_says_what_to_do(command: tuple[str, ...], com
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("-q", "63", "-v", "0", '{"brokerId": 1}'), "is missing; it is mandatory in version 0 (field brokerEpoch)"),
+        (("-q", "63", "-v", "0", '{"brokerId": 1}'), "a field that version 0 must have is missing (field brokerEpoch)"),
         (("--frame", '{"brokerId": 1}'), "give --request and --version"),
         (("--framed", '{"name": "x"}'), "give --record and --version"),
         (("--framed", '{"type": "NoSuchRecord", "version": 0, "data": {}}'), "NoSuchRecord"),

@@ -124,7 +124,7 @@ def test_a_wrong_value_is_an_error_that_names_the_field(change: dict[str, Any], 
 
 def test_a_missing_field_is_named_and_a_misspelled_one_suggested() -> None:
     without = {key: value for key, value in HEARTBEAT.items() if key != "brokerEpoch"}
-    with pytest.raises(WireError, match=r"is missing; it is mandatory in version 1 \(field brokerEpoch\)"):
+    with pytest.raises(WireError, match=r"a field that version 1 must have is missing \(field brokerEpoch\)"):
         from_json(BrokerHeartbeatRequest, without, 1)
     with pytest.raises(WireError, match=r"did you mean 'brokerEpoch'\? \(field brokerEpcoh\)"):
         from_json(BrokerHeartbeatRequest, {**without, "brokerEpcoh": 9}, 1)
