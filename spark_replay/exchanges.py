@@ -14,9 +14,9 @@ from typing import NamedTuple
 from mockraft.spark_replay.captures import read_segments
 from mockraft.spark_replay.tcp_streams import Chunk, Connection, reassemble
 from mockraft.wire import messages
+from mockraft.wire.connection import FRAME_BYTES_MAX
 from mockraft.wire.errors import WireError
 
-FRAME_BYTES_MAX = 104857600
 _LENGTH = Struct(">i")
 _REQUEST = Struct(">hhi")
 _REQUEST_START = Struct(">hhih")

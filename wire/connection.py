@@ -11,14 +11,12 @@ back. Whoever owns the socket moves the bytes.
 from struct import Struct
 from typing import Any, NamedTuple
 
-from mockraft.wire import messages
+from mockraft.wire import api_keys, messages
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.request_header import RequestHeader
 
 FRAME_BYTES_MAX = 104_857_600
 """Kafka's default of `socket.request.max.bytes`."""
-
-API_VERSIONS = 18
 
 _LENGTH = Struct(">i")
 _ROUTE = Struct(">hh")
@@ -148,6 +146,6 @@ def read_response_body(frame: bytes, offset: int, api_key: int, api_version: int
     """
     message_class = messages.response(api_key)
     body = frame[offset:]
-    if api_key == API_VERSIONS and api_version > 0 and body[:2] == b"\0\x23":
+    if api_key == api_keys.API_VERSIONS and api_version > 0 and body[:2] == b"\0\x23":
         return message_class.read(body, 0)
     return message_class.read(body, api_version)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from mockraft.wire import records
 from mockraft.wire.errors import WireError
+from mockraft.wire.primitives import uvarint, write_uvarint
 
 FRAME_VERSION = 1
 
@@ -28,11 +29,14 @@ def encode(record: Any, version: int) -> bytes:
 
 def decode(value: bytes) -> RecordAt:
     """Read one framed record, all of `value`. WireError on an unknown frame, type or version and on any bad byte."""
-    frame_version, offset = _read_uvarint(value, 0)
-    if frame_version != FRAME_VERSION:
-        raise WireError(f"metadata record: frame version {frame_version}, expected {FRAME_VERSION}")
-    record_type, offset = _read_uvarint(value, offset)
-    version, offset = _read_uvarint(value, offset)
+    try:
+        frame_version, offset = uvarint(value, 0)
+        if frame_version != FRAME_VERSION:
+            raise WireError(f"metadata record: frame version {frame_version}, expected {FRAME_VERSION}")
+        record_type, offset = uvarint(value, offset)
+        version, offset = uvarint(value, offset)
+    except IndexError:
+        raise WireError(f"metadata record: ends inside its frame, at byte {len(value)}") from None
     record_class = _class_of(record_type)
     if not record_class.min_version <= version <= record_class.max_version:
         raise WireError(
@@ -54,7 +58,7 @@ def _prefix(record_type: int, version: int) -> bytes:
     if prefix is None:
         if record_type < 0:
             raise WireError("metadata record: not a metadata record (no type)")
-        prefix = bytes((FRAME_VERSION,)) + _uvarint(record_type) + _uvarint(version)
+        prefix = bytes((FRAME_VERSION,)) + write_uvarint(record_type) + write_uvarint(version)
         _PREFIXES[record_type, version] = prefix
     return prefix
 
@@ -64,25 +68,3 @@ def _class_of(record_type: int) -> Any:
     if record_class is None:
         record_class = _CLASSES[record_type] = records.by_type(record_type)
     return record_class
-
-
-def _uvarint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _read_uvarint(data: bytes, offset: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 35, 7):
-        if offset >= len(data):
-            raise WireError(f"metadata record: ends inside its frame, at byte {offset}")
-        byte = data[offset]
-        offset += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, offset
-    raise WireError(f"metadata record: a varint of more than 5 bytes before byte {offset}")

@@ -60,64 +60,41 @@ def packed(letters: str) -> Struct:
     return found
 
 
-def _repeated(letter: str, count: int) -> Struct:
-    return Struct(">" + "16s" * count if letter == "U" else f">{count}{'?' if letter == 'o' else letter}")
+def _repeated(letters: str, count: int) -> Struct:
+    """The Struct of that many runs of the letters; not kept, as `packed` would."""
+    text = letters.replace("U", "16s").replace("o", "?")
+    return Struct(">" + (f"{count}{text}" if len(text) == 1 else text * count))
 
 
-class _Unpackers(dict):  # type: ignore[type-arg]
-    """By count: `unpack_from` of that many values of one type, made on first use."""
+class _ByCount(dict):  # type: ignore[type-arg]
+    """By count: what packs or unpacks that many values or structs of one format, made on first use."""
 
-    def __init__(self, letter: str) -> None:
-        self._letter = letter
+    def __init__(self, letters: str, door: str) -> None:
+        """`door` is the method of the Struct that is wanted."""
+        self._letters = letters
+        self._door = door
 
-    def __missing__(self, count: int) -> Unpack:
-        made = _repeated(self._letter, count).unpack_from
+    def __missing__(self, count: int) -> Any:
+        made = getattr(_repeated(self._letters, count), self._door)
         if count <= CACHED_COUNT_MAX:
             self[count] = made
         return made
 
 
-class _Packers(dict):  # type: ignore[type-arg]
-    """By count: `pack` of that many values of one type, made on first use."""
-
-    def __init__(self, letter: str) -> None:
-        self._letter = letter
-
-    def __missing__(self, count: int) -> Pack:
-        made = _repeated(self._letter, count).pack
-        if count <= CACHED_COUNT_MAX:
-            self[count] = made
-        return made
-
-
-UNPACKERS = {letter: _Unpackers(letter) for letter in "obhHiIqdU"}
+UNPACKERS: dict[str, dict[int, Unpack]] = {letter: _ByCount(letter, "unpack_from") for letter in "obhHiIqdU"}
 """By format letter and count: the function that gives an array's values at an offset as a tuple."""
 
-PACKERS = {letter: _Packers(letter) for letter in "obhHiIqd"}
+PACKERS: dict[str, dict[int, Pack]] = {letter: _ByCount(letter, "pack") for letter in "obhHiIqd"}
 """By format letter and count: the function that gives an array's bytes."""
 
-
-class _EachPackers(dict):  # type: ignore[type-arg]
-    """By count: `pack` of that many structs of one format, made on first use."""
-
-    def __init__(self, letters: str) -> None:
-        self._format = letters.replace("o", "?")
-
-    def __missing__(self, count: int) -> Pack:
-        made = Struct(">" + self._format * count).pack
-        if count <= CACHED_COUNT_MAX:
-            self[count] = made
-        return made
-
-
-_each_packers: dict[str, _EachPackers] = {}
+_each_packers: dict[str, dict[int, Pack]] = {}
 
 
 def pack_each(letters: str) -> dict[int, Pack]:
     """By count: the function that gives the bytes of that many structs of the format, all values flat."""
     found = _each_packers.get(letters)
     if found is None:
-        found = _each_packers[letters] = _EachPackers(letters)
+        found = _each_packers[letters] = _ByCount(letters, "pack")
     return found
 
 
@@ -234,8 +211,7 @@ def check_count(d: bytes, o: int, n: int, size: int, field: str) -> None:
 def read_tags(d: bytes, o: int, t: int) -> tuple[list[tuple[int, bytes]], int]:
     """A tag section without known tags, whose count starts with the byte `t`."""
     if t > 127:
-        t, o = long_uvarint(d, o, t)
-        check_count(d, o, t, 2, "tagged fields")
+        t, o = tag_count(d, o, t)
     found: list[tuple[int, bytes]] = []
     for _ in range(t):
         tag, size, o = tag_header(d, o)
@@ -245,10 +221,9 @@ def read_tags(d: bytes, o: int, t: int) -> tuple[list[tuple[int, bytes]], int]:
 
 
 def tag_count(d: bytes, o: int, t: int) -> tuple[int, int]:
-    """The number of tagged fields of a section whose count starts with the byte `t`."""
-    if t > 127:
-        t, o = long_uvarint(d, o, t)
-        check_count(d, o, t, 2, "tagged fields")
+    """The number of tagged fields of a section whose count starts with the byte `t`, which is above 127."""
+    t, o = long_uvarint(d, o, t)
+    check_count(d, o, t, 2, "tagged fields")
     return t, o
 
 

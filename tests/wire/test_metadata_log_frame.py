@@ -47,7 +47,7 @@ def test_every_metadata_record_comes_back_in_every_version(record_class: type) -
         (b"\x02\x14\x00\x00", "frame version 2"),
         (b"\x01\x63\x00\x00", "no metadata record of type 99"),
         (b"\x01\xff\xff\xff\xff\x0f\x00\x00", "no metadata record of type"),
-        (b"\x01\xff\xff\xff\xff\xff\x00\x00", "more than 5 bytes"),
+        (b"\x01\xff\xff\xff\xff\xff\x00\x00", "more than 32 bits"),
         (b"\x01\x14\x05\x00", "NoOpRecord has no version 5"),
         (b"\x01\x14\x00\x00\x00", "1 bytes after"),
     ],
