@@ -9,8 +9,9 @@ from pathlib import Path
 
 import mockraft.schemas_json
 import mockraft.wire
-from mockraft.codegen.generate import RELEASE, generate_release, stale, write
+from mockraft.codegen.generate import generate_release, stale, write
 from mockraft.codegen.spec import SpecError
+from mockraft.wire.schema_files import RELEASE
 
 _EPILOG = """\
 other commands:

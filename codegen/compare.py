@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from mockraft.codegen.generate import FOLDERS
 from mockraft.codegen.parse import load_json
 
 MESSAGE_KEYS = ("apiKey", "type", "listeners", "validVersions", "flexibleVersions", "latestVersionUnstable")
@@ -52,8 +53,7 @@ def release_folder(name: str) -> Path:
 
 def read_release(folder: Path) -> dict[str, Any]:
     """{spec name: its JSON} for a release folder, and its error codes under `errors.json`."""
-    parts = ("message", "metadata", "raft")
-    specs = {path.stem: load_json(path) for part in parts for path in folder.glob(f"{part}/*.json")}
+    specs = {path.stem: load_json(path) for part in FOLDERS for path in folder.glob(f"{part}/*.json")}
     errors = folder / "errors.json"
     if errors.is_file():
         specs["errors.json"] = {str(error["code"]): error["name"] for error in json.loads(errors.read_text())}

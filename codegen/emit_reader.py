@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from mockraft.codegen.emit_class import literal
-from mockraft.codegen.lines import Lines
-from mockraft.codegen.needs import Needs
-from mockraft.codegen.spec import FIXED, SIZES, FieldSpec, MessageSpec, StructSpec
+from mockraft.codegen.emit_function import FunctionEmitter
+from mockraft.codegen.spec import FIXED, SIZES, FieldSpec, StructSpec
 
 
-class ReaderEmitter:
+class ReaderEmitter(FunctionEmitter):
     """Emits the reader of one version.
 
     In the emitted code `d` is the data, `o` the offset, `n` a length as read and `t` the number of tagged fields.
-    Fixed fields gather in a run, together with the length byte that follows them, and are unpacked at one go.
     """
-
-    def __init__(self, spec: MessageSpec, version: int, needs: Needs) -> None:
-        self._spec = spec
-        self._version = version
-        self._flexible = spec.flexible_at(version)
-        self._needs = needs
-        self._lines = Lines(1)
-        self._run: list[tuple[str, str]] = []
-        self._names = 0
 
     def body(self) -> str:
         """The function's body."""
@@ -31,10 +20,6 @@ class ReaderEmitter:
         self._flush()
         self._lines.add("return m, o")
         return self._lines.text()
-
-    def _name(self, letter: str) -> str:
-        self._names += 1
-        return f"{letter}{self._names}"
 
     def _create(self, target: str, struct: StructSpec) -> None:
         self._lines.add(f"{target} = _{struct.name}()")
@@ -74,10 +59,7 @@ class ReaderEmitter:
         if field.default == () and not field.is_array:
             self._default_struct(target, self._spec.structs[field.type])
             return
-        value = literal(field)
-        if value == "ZERO_UUID":
-            self._needs.use(value)
-        self._lines.add(f"{target} = {value}")
+        self._lines.add(f"{target} = {literal(field)}")
 
     def _default_struct(self, target: str, struct: StructSpec) -> None:
         var = self._name("e")
@@ -282,7 +264,7 @@ class ReaderEmitter:
             self._default(f"{var}.{field.snake}", field)
         self._fixed("B", "t")
         self._flush()
-        misplaced = [f for f in struct.fields if f.tag >= 0 and f not in known and f.tag not in {k.tag for k in known}]
+        misplaced = [f for f in struct.fields if f.tag >= 0 and f.tag not in {k.tag for k in known}]
         if not known and not misplaced:
             with self._lines.block("if t:"):
                 self._lines.add(f"{var}.unknown_tagged_fields, o = {self._needs.use('read_tags')}(d, o, t)")

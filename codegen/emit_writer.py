@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from mockraft.codegen.emit_class import literal
-from mockraft.codegen.lines import Lines
+from mockraft.codegen.emit_function import FunctionEmitter
 from mockraft.codegen.needs import Needs
 from mockraft.codegen.spec import FIXED, SIZES, FieldSpec, MessageSpec, StructSpec
 
 
-class WriterEmitter:
+class WriterEmitter(FunctionEmitter):
     """Emits the writer of one version.
 
-    In the emitted code `m` is the message, `r` the list of parts that become its bytes and `n` a length. Fixed fields
-    gather in a run, together with the length byte that follows them, and are packed at one go.
+    In the emitted code `m` is the message, `r` the list of parts that become its bytes and `n` a length.
     """
 
     def __init__(self, spec: MessageSpec, version: int, needs: Needs) -> None:
-        self._spec = spec
-        self._version = version
-        self._flexible = spec.flexible_at(version)
-        self._needs = needs
-        self._lines = Lines(1)
-        self._run: list[tuple[str, str]] = []
-        self._names = 0
+        super().__init__(spec, version, needs)
         self._out = "r"
         self._returns = False
 
@@ -39,10 +32,6 @@ class WriterEmitter:
             self._flush()
             self._lines.add('return b"".join(r)')
         return self._lines.text()
-
-    def _name(self, letter: str) -> str:
-        self._names += 1
-        return f"{letter}{self._names}"
 
     def _append(self, expression: str) -> None:
         self._lines.add(f"{self._out}.append({expression})")
@@ -95,11 +84,7 @@ class WriterEmitter:
             return value if field.nullable_versions.empty else f"({value} or {value} is None)"
         if field.type == "bool":
             return f"not {value}" if default else value
-        return f"{value} != {self._literal(field)}"
-
-    def _literal(self, field: FieldSpec) -> str:
-        text = literal(field)
-        return self._needs.use(text) if text == "ZERO_UUID" else text
+        return f"{value} != {literal(field)}"
 
     def _field(self, value: str, field: FieldSpec) -> None:
         nullable = field.nullable_at(self._version)

@@ -29,10 +29,6 @@ class Lines:
             self.add("pass")
         self._depth -= 1
 
-    def extend(self, other: Lines) -> None:
-        """Append another's lines at the present depth."""
-        self.add(*other._lines)
-
     def text(self) -> str:
         """Everything, ended by a newline."""
         return "\n".join(self._lines) + "\n"

@@ -11,8 +11,6 @@ import sys
 import zipfile
 from pathlib import Path
 
-from mockraft.codegen.config_keys import extract_config_keys
-from mockraft.codegen.feature_levels import extract_feature_levels
 from mockraft.codegen.java_programs import SyncError, run_java
 from mockraft.kafka_jars import classpath
 
@@ -21,6 +19,10 @@ SPEC_FOLDERS = {
     "metadata": ("kafka-metadata", "common/metadata/"),
     "raft": ("kafka-raft", "common/message/"),
 }
+"""Where the specs of each folder are: artifact, and path in its jar."""
+
+FACTS = {"errors.json": "ErrorCodes", "configs.json": "ConfigKeys", "features.json": "FeatureLevels"}
+"""What Kafka's classes are asked: the file, and the Java program that prints it."""
 
 
 def main(arguments: list[str]) -> int:
@@ -51,9 +53,8 @@ def sync(kafka_version: str, into: Path) -> Path:
     folder = into / kafka_version
     sources = [copy_specs(jars, kafka_version, name, folder) for name in SPEC_FOLDERS]
     (folder / "SOURCE.toml").write_text("\n".join(sources))
-    (folder / "errors.json").write_text(run_java("ErrorCodes", jars))
-    extract_config_keys(jars, folder / "configs.json")
-    extract_feature_levels(jars, folder / "features.json")
+    for name, program in FACTS.items():
+        (folder / name).write_text(run_java(program, jars))
     return folder
 
 
@@ -79,8 +80,7 @@ def copy_specs(jars: str, kafka_version: str, name: str, folder: Path) -> str:
 
 
 def _paths(jars: str) -> list[str]:
-    folders_and_files = jars.split(os.pathsep)
     found: list[str] = []
-    for path in folders_and_files:
+    for path in jars.split(os.pathsep):
         found += [str(jar) for jar in Path(path).parent.glob("*.jar")] if path.endswith("*") else [path]
     return found

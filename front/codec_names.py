@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from mockraft.wire import messages, records
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
+from mockraft.wire.schema_files import RELEASE
 
 
 def request_name(key: str) -> str:
@@ -33,7 +34,7 @@ def _api_name(key: str, names: dict[int, str], suffix: str) -> str:
     if key.isdecimal():
         name = names.get(int(key))
         if name is None:
-            raise WireError(f"there is no API with the key {key} in Kafka 4.3.1; they go from 0 to {max(names)}")
+            raise WireError(f"there is no API with the key {key} in Kafka {RELEASE}; they go from 0 to {max(names)}")
         return name
     return _named(key, list(names.values()), suffix, suffix.lower())
 

@@ -2,6 +2,7 @@
 
 The generated classes know how to read and write; what they do not carry (Kafka's own spelling of a name, where a field
 may be null, what is tagged) is looked up here by `json_form` and by the `construct` reading.
+It shares nothing with `codegen.parse`, on purpose: the tests hold the generated code against this second reading.
 The shape of the files is described in Kafka's clients/src/main/resources/common/message/README.md.
 """
 
@@ -17,7 +18,10 @@ from typing import Any, NamedTuple
 from mockraft.wire.errors import WireError
 
 RELEASE = "4.3.1"
+"""The Kafka release whose messages these are; `python -m mockraft.codegen` generates from it."""
+
 FOLDERS = ("message", "metadata", "raft")
+"""The folders of a release that hold specs."""
 
 _STRING_OR_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*')
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

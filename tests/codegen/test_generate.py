@@ -7,8 +7,9 @@ import mockraft.schemas_json
 import mockraft.wire
 import pytest
 from mockraft.codegen.__main__ import main
-from mockraft.codegen.generate import RELEASE, generate_release, read_specs, stale, write
+from mockraft.codegen.generate import generate_release, read_specs, stale, write
 from mockraft.codegen.spec import SpecError
+from mockraft.wire.schema_files import RELEASE
 
 ROOT = Path(next(iter(mockraft.wire.__path__))).parent
 SCHEMAS = Path(next(iter(mockraft.schemas_json.__path__)))
