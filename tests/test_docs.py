@@ -17,8 +17,8 @@ def blocks(document: Path, language: str) -> list[str]:
 
 
 def squeezed(code: str) -> str:
-    """Code without indentation and blank lines, so that a quote may stand at another depth."""
-    return "\n".join(line.strip() for line in code.splitlines() if line.strip())
+    """Code without layout, so that a quote may stand at another depth and be wrapped elsewhere."""
+    return re.sub(r",(?=[)\]}])", "", re.sub(r"\s+", "", code))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
