@@ -23,6 +23,7 @@ from mockraft.kafka_processes import wait_until
 _VERSIONS = ("4.3.1", "4.1.1", "3.9.1")
 _LAST_LINES = 12
 _LINE_LENGTH = 240
+_NO_LEADER_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _NOTED = re.compile(r" (WARN|ERROR|FATAL) |BrokerLifecycleManager|Traceback|Exception")
 
 _clusters: list[KafkaCluster] = []
@@ -186,7 +187,16 @@ def consume() -> Callable[..., list[str]]:
         consumer = Consumer({**settings, **{key.replace("_", "."): value for key, value in config.items()}})
         try:
             partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-            ends = {each: consumer.get_watermark_offsets(TopicPartition(topic, each))[1] for each in partitions}
+
+            def all_ends() -> dict[int, int]:
+                try:
+                    return {each: consumer.get_watermark_offsets(TopicPartition(topic, each))[1] for each in partitions}
+                except KafkaException as error:
+                    if error.args[0].code() not in _NO_LEADER_YET:
+                        raise
+                    return {}
+
+            ends = wait_until(all_ends, timeout_s, f"leaders for all of {topic}")
             consumer.assign([TopicPartition(topic, each, 0) for each in partitions])
             values: list[str] = []
 

@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 from mockraft.kafka_cluster import KafkaCluster
@@ -32,9 +33,11 @@ def running_cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
 
 @pytest.fixture
 def cluster(running_cluster: KafkaCluster) -> Iterator[KafkaCluster]:
-    """The cluster, with every broker up again after the test."""
+    """The cluster, with every broker up again after the test, on as many disks as before."""
     yield running_cluster
     for broker in running_cluster.brokers.values():
+        if broker.running and not all(folder.is_dir() for folder in broker.log_dirs):
+            broker.stop()
         if not broker.running:
             broker.format("--ignore-formatted")
             broker.start()
@@ -51,6 +54,10 @@ def topic(cluster: KafkaCluster, create_topic: CreateTopic, request: pytest.Fixt
 
 def _led_by(broker: KafkaBroker, partitions: dict[int, tuple[int, list[int]]]) -> set[int]:
     return {number for number, (leader, _) in partitions.items() if leader == broker.node_id}
+
+
+def _held_in(folder: Path, topic: str) -> set[int]:
+    return {number for number in range(6) if (folder / f"{topic}-{number}").is_dir()}
 
 
 def _in_no_isr(broker: KafkaBroker, partitions: dict[int, tuple[int, list[int]]]) -> bool:
@@ -83,8 +90,9 @@ def test_a_lost_log_dir_moves_its_leaders_and_only_those(
 ) -> None:
     broker, servers = cluster.brokers[1], cluster.bootstrap_servers
     led = _led_by(broker, partitions_of(servers, topic))
-    lost = next(folder for folder in broker.log_dirs if any((folder / f"{topic}-{number}").is_dir() for number in led))
-    in_lost = {number for number in range(6) if (lost / f"{topic}-{number}").is_dir()}
+    wait_until(lambda: sum(len(_held_in(folder, topic)) for folder in broker.log_dirs) == 6, 20, "six replicas")
+    lost = next(folder for folder in broker.log_dirs if led & _held_in(folder, topic))
+    in_lost = _held_in(lost, topic)
     with keep_producing(servers, topic) as acknowledged:
         before = len(acknowledged)
         shutil.rmtree(lost)
@@ -116,9 +124,8 @@ def test_a_replaced_disk_is_filled_again(
         broker.start()
         broker.wait_until_running()
         _wait_until_in_every_isr(cluster, topic, partitions_of)
-    held = [number for folder in broker.log_dirs for number in range(6) if (folder / f"{topic}-{number}").is_dir()]
-    assert sorted(held) == list(range(6))
-    assert any((replaced / f"{topic}-{number}").is_dir() for number in range(6))
+    assert sorted(number for folder in broker.log_dirs for number in _held_in(folder, topic)) == list(range(6))
+    assert _held_in(replaced, topic)
     assert _nothing_lost(acknowledged, consume(servers, topic))
 
 
