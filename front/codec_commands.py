@@ -160,6 +160,8 @@ def explain_command(
 ) -> None:
     """Print what every byte is."""
     if batches:
+        if any((request, response, record, message, version is not None, frame, framed)):
+            _misuse("explain", "--batches says it all: no other option goes with it but --raw and --json")
         subject = Subject(BATCHES, None, None, False)
     else:
         subject = _subject("explain", request, response, record, message, version, frame, framed)

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from mockraft.codec_names import class_named
-from mockraft.wire import api_keys, messages, metadata_log_frame
+from mockraft.wire import api_keys, messages, metadata_log_frame, records
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json, to_json
 
@@ -99,7 +99,7 @@ def _counterpart(subject: Subject) -> Subject | None:
 def _decode_frame(subject: Subject, data: bytes) -> Tree:
     size = int.from_bytes(data[:4], signed=True)
     if len(data) < 4 or size != len(data) - 4:
-        said = f"says {size} bytes, {len(data) - 4} follow" if len(data) >= 4 else f"{len(data)} bytes have none"
+        said = f"it says {size} bytes, {len(data) - 4} follow" if len(data) >= 4 else f"there are only {len(data)}"
         raise WireError(f"a frame starts with 4 bytes of size: {said}", field="size", offset=0)
     if subject.kind == REQUEST:
         if len(data) < 8:
@@ -121,7 +121,7 @@ def _decode_frame(subject: Subject, data: bytes) -> Tree:
 
 
 def _encode_frame(subject: Subject, tree: Tree) -> bytes:
-    header, body = (tree["header"], tree["body"]) if set(tree) == {"header", "body"} else ({}, tree)
+    header, body = (_object(tree, "header"), tree["body"]) if set(tree) == {"header", "body"} else ({}, tree)
     name, version = subject.name, subject.version
     if subject.kind == REQUEST:
         api_key = header.get("requestApiKey") if name is None else class_named(name).api_key
@@ -156,9 +156,16 @@ def _encode_record(subject: Subject, tree: Tree) -> bytes:
         data = tree["data"]
         name = tree["type"] if name is None else name
         version = tree["version"] if version is None else version
-    if name is None or version is None:
+    if not isinstance(name, str) or not isinstance(version, int):
         raise WireError("the JSON says no type and version; give --record and --version")
-    return metadata_log_frame.encode(from_json(class_named(name), data, version), version)
+    return metadata_log_frame.encode(from_json(records.by_name(name), data, version), version)
+
+
+def _object(tree: Tree, key: str) -> Tree:
+    found = tree[key]
+    if not isinstance(found, dict):
+        raise WireError(f"expected an object, got {found!r}", field=key)
+    return found
 
 
 def _write(name: str, version: int, tree: Tree) -> bytes:

@@ -159,5 +159,7 @@ def _show_break(explanation: Explanation, console: Console) -> None:
     rest = explanation.data[explanation.read_bytes :]
     if rest:
         shown = rest[:REST_BYTES_MAX].hex(" ") + (" …" if len(rest) > REST_BYTES_MAX else "")
-        console.print(Padding(f"{len(rest)} bytes from {explanation.read_bytes} on were not read:", (0, 0, 0, 2)))
-        console.print(Padding(Text(shown, style="red"), (0, 0, 0, 2)))
+        console.print(
+            Padding(f"{len(rest)} bytes from {explanation.read_bytes} on were not read:", (0, 0, 0, 2), expand=False)
+        )
+        console.print(Padding(Text(shown, style="red"), (0, 0, 0, 2), expand=False))

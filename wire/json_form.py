@@ -168,6 +168,8 @@ def _write_struct(shape: _Shape, value: Any, records_as_size: bool) -> Tree:
             except _MisfitError as misfit:
                 misfit.path.insert(0, field.json_name)
                 raise
+            except (AttributeError, TypeError) as error:
+                raise _MisfitError(f"{_brief(content)} is not of the field's type ({error})", field.json_name) from None
     if value.unknown_tagged_fields:
         unknown = value.unknown_tagged_fields
         tree[UNKNOWN_TAGS] = [{"tag": tag, "data": _write_bytes(data, False)} for tag, data in unknown]

@@ -125,7 +125,24 @@ def unwritable(cls: type[Message], version: int, error: Exception) -> WireError:
         return _no_version(cls, version)
     if isinstance(error, WireError):
         return WireError(f"{cls.__name__} v{version}: {error.what}", field=error.field)
-    return WireError(f"{cls.__name__} v{version}: a value does not fit its field: {error}")
+    unnamed = WireError(f"{cls.__name__} v{version}: a value does not fit its field: {error}")
+    return _misfit(cls, version, error) or unnamed
+
+
+def _misfit(cls: type[Message], version: int, error: Exception) -> WireError | None:
+    """What the JSON form, which names fields, says of the message: a generated writer's local variable `m`."""
+    from mockraft.wire.json_form import from_json, to_json
+
+    trace = error.__traceback__
+    while trace is not None:
+        message = trace.tb_frame.f_locals.get("m")
+        if isinstance(message, Message):
+            try:
+                from_json(cls, to_json(message, version), version)
+            except WireError as refusal:
+                return refusal if refusal.field else None
+        trace = trace.tb_next
+    return None
 
 
 def _no_version(cls: type[Message], version: int) -> WireError:

@@ -209,6 +209,7 @@ def test_bytes_that_are_something_else_are_exit_code_1(arguments: tuple[str, ...
         (("decode", "-q", "63", "-v", "1", "--framed", "00"), "--framed does not go with --request"),
         (("decode", "-r", "NoOp", "-v", "0", "--frame", "00"), "--frame does not go with --record"),
         (("decode", "-q", "63", "-v", "1", "--raw", "00"), "--raw bytes come from standard input"),
+        (("explain", "-q", "63", "-v", "1", "--batches", "00"), "--batches says it all"),
         (("encode", "-q", "63", "-v", "1", "{"), "this is not JSON"),
         (("encode", "-q", "63", "-v", "1", "[]"), "the JSON is no object"),
     ],
@@ -226,7 +227,10 @@ def test_misuse_is_exit_code_2_and_says_what_to_do(command: tuple[str, ...], com
         (("-q", "63", "-v", "0", '{"brokerId": 1}'), "a field that version 0 must have is missing (field brokerEpoch)"),
         (("--frame", '{"brokerId": 1}'), "give --request and --version"),
         (("--framed", '{"name": "x"}'), "give --record and --version"),
-        (("--framed", '{"type": "NoSuchRecord", "version": 0, "data": {}}'), "NoSuchRecord"),
+        (("--framed", '{"type": "NoSuchRecord", "version": 0, "data": {}}'), "no record called 'NoSuchRecord'"),
+        (("--framed", '{"type": "NoOpRecord", "version": "a", "data": {}}'), "give --record and --version"),
+        (("--framed", '{"type": [], "version": 0, "data": {}}'), "give --record and --version"),
+        (("--frame", '{"header": [], "body": {}}'), "expected an object, got [] (field header)"),
     ],
 )
 def test_json_that_does_not_fit_is_exit_code_1(arguments: tuple[str, ...], complaint: str) -> None:

@@ -122,6 +122,18 @@ class TestMessage:
             CreateTopicsRequest.read(bytes.fromhex("02 00"), 7)
         assert (caught.value.field, caught.value.offset) == ("Name", 2)
 
+    @pytest.mark.parametrize(
+        ("message", "what"),
+        [
+            (BrokerHeartbeatRequest(broker_id=1 << 31), r"2147483648 does not fit an int32 .* \(field brokerId\)"),
+            (BrokerHeartbeatRequest(broker_epoch=None), r"null is not allowed in version 1 \(field brokerEpoch\)"),
+            (BrokerHeartbeatRequest(offline_log_dirs=["a" * 16]), r"is not of the field's type .*offlineLogDirs"),
+        ],
+    )
+    def test_a_value_that_cannot_be_written_is_named(self, message: BrokerHeartbeatRequest, what: str) -> None:
+        with pytest.raises(WireError, match=what):
+            message.write(1)
+
     def test_an_error_survives_another_process(self) -> None:
         error = WireError("what", field="Name", offset=3)
         again = pickle.loads(pickle.dumps(error))
