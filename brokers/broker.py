@@ -17,7 +17,7 @@ from typing import Any, Self
 from mockraft.brokers import lifecycle, log_dirs
 from mockraft.brokers.assignments import Assignments
 from mockraft.brokers.channel import ControllerChannel, NotSentError
-from mockraft.brokers.config import BrokerConfig, draw_config, registration_of
+from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of, registration_of
 from mockraft.brokers.lifecycle import BrokerState, End, Event, Lifecycle, Orders, Send
 from mockraft.brokers.metadata_view import MetadataView
 from mockraft.brokers.observer import Endpoint, FatalError, Observer
@@ -74,13 +74,12 @@ class SimulatedBroker:
     def joining(
         cls, bootstrap: str, cluster_id: str, broker_id: int, *, seed: int | None = None, **options: Any
     ) -> Self:
-        """A broker for the controller at `bootstrap` (host:port); options are those of `draw_config`.
+        """A broker for the controller at `bootstrap` (host:port, else ValueError); options are those of `draw_config`.
 
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1) as broker:
             await broker.wait_until(BrokerState.RUNNING)
         """
-        host, _, port = bootstrap.rpartition(":")
-        return cls(draw_config(broker_id, cluster_id, ((host, int(port)),), random.Random(seed), **options))
+        return cls(draw_config(broker_id, cluster_id, (endpoint_of(bootstrap),), random.Random(seed), **options))
 
     async def __aenter__(self) -> Self:
         self.start()
@@ -122,12 +121,19 @@ class SimulatedBroker:
 
     async def wait_until(self, state: BrokerState, timeout_ms: int = 30_000) -> None:
         """Return once the broker is in `state`. Raises TimeoutError, RuntimeError when it stopped before."""
-        async with asyncio.timeout(timeout_ms / 1000):
-            while self.state is not state:
-                if self._stopped.is_set():
-                    raise RuntimeError(f"broker {self.config.broker_id} stopped: {self.epitaph}")
-                self._changed.clear()
-                await self._changed.wait()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while self.state is not state:
+                    if self._stopped.is_set():
+                        raise RuntimeError(f"broker {self.config.broker_id} stopped: {self.epitaph}")
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            said = [self.replication.note, *(f"{count}x {name}" for name, count in self.refusals.items())]
+            raise TimeoutError(
+                f"broker {self.config.broker_id} is {self.state.name}, not {state.name}, after {timeout_ms} ms; "
+                f"it heard: {', '.join(filter(None, said)) or 'nothing bad'}"
+            ) from None
 
     async def shut_down(self, timeout_ms: int = 300_000) -> None:
         """Controlled shutdown: wait for the controller's leave, at most `timeout_ms`, then stop."""

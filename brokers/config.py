@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mockraft.brokers.log_dirs import LogDir, draw_uuid, in_java_order
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
@@ -66,15 +66,14 @@ def draw_config(
     chance: random.Random,
     *,
     log_dir_paths: tuple[str, ...] = (),
-    rack: str | None = None,
     host: str = "127.0.0.1",
     port: int | None = None,
-    previous_broker_epoch: int = -1,
-    heartbeat_interval_ms: int = 2_000,
+    **options: Any,
 ) -> BrokerConfig:
     """A config with fresh ids drawn from `chance`, one log dir unless paths are given, one PLAINTEXT listener.
 
     The port is 9092 + broker id unless given. A real controller needs one that is not 0: it resigns over it.
+    `options` are any others of `BrokerConfig`, such as `rack` or `session_timeout_ms`.
     """
     paths = log_dir_paths or (f"/simulated/broker-{broker_id}/d0",)
     port = 1 + (9091 + broker_id) % 65535 if port is None else port
@@ -86,10 +85,16 @@ def draw_config(
         metadata_directory_id=draw_uuid(chance),
         log_dirs=tuple(LogDir(path, draw_uuid(chance)) for path in paths),
         listeners=(Listener("PLAINTEXT", host, port),),
-        rack=rack,
-        previous_broker_epoch=previous_broker_epoch,
-        heartbeat_interval_ms=heartbeat_interval_ms,
+        **options,
     )
+
+
+def endpoint_of(text: str) -> tuple[str, int]:
+    """Host and port of `host:port` or `[address]:port`. Raises ValueError."""
+    host, _, port = text.strip().rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is not host:port")
+    return host.strip("[]"), int(port)
 
 
 def registration_of(config: BrokerConfig, version: int) -> BrokerRegistrationRequest:

@@ -109,7 +109,8 @@ async def _run(
     try:
         running = await _start_controller(host, port, session_timeout_ms, chance)
     except OSError as error:
-        print(f"mockraft run: cannot listen on {host}:{port}: {error.strerror}", file=sys.stderr)
+        where = f"{host}:{port}" if port is not None else f"any port of {host}"
+        print(f"mockraft run: cannot listen on {where}: {error.strerror}", file=sys.stderr)
         return PORT_TAKEN
     watch = Watch(running)
     address = (running.config.voter_host, running.config.voter_port)
@@ -284,7 +285,9 @@ async def _broker(
 
 
 def _host_and_port(text: str, option: str) -> tuple[str, int]:
-    host, _, port = text.strip().rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise typer.BadParameter(f"{text!r} is not host:port", param_hint=option)
-    return host.strip("[]"), int(port)
+    from mockraft.brokers.config import endpoint_of
+
+    try:
+        return endpoint_of(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None

@@ -90,6 +90,22 @@ async def test_registers_catches_up_and_is_unfenced() -> None:
         await until(lambda: broker.view.registration and not broker.view.registration.fenced)
 
 
+@pytest.mark.parametrize("bootstrap", ["localhost", "localhost:", "localhost:no", ":9093", "localhost:0"])
+def test_a_bootstrap_that_is_none_is_named(bootstrap: str) -> None:
+    with pytest.raises(ValueError, match=f"'{bootstrap}' is not host:port"):
+        SimulatedBroker.joining(bootstrap, "p66Y0sRpQNGVKjK4oTgauw", 1)
+
+
+async def test_a_wait_that_is_too_long_says_what_the_broker_heard() -> None:
+    async with Controller() as controller:
+        broker = SimulatedBroker.joining(controller.bootstrap, "another cluster", 1)
+        broker.start()
+        await until(lambda: broker.replication.note)
+        with pytest.raises(TimeoutError, match=r"broker 1 is STARTING, not RUNNING.*INCONSISTENT_CLUSTER_ID"):
+            await broker.wait_until(BrokerState.RUNNING, timeout_ms=1)
+        await broker.kill()
+
+
 async def test_starts_on_the_wire_as_a_real_broker_does() -> None:
     async with Controller() as controller, joining(controller) as broker:
         await broker.wait_until(BrokerState.RUNNING)
