@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mockraft.codegen.generate import FOLDERS
 from mockraft.codegen.parse import load_json
+from mockraft.wire.schema_files import FOLDERS
 
 MESSAGE_KEYS = ("apiKey", "type", "listeners", "validVersions", "flexibleVersions", "latestVersionUnstable")
 FIELD_KEYS = ("type", "versions", "nullableVersions", "taggedVersions", "tag", "default", "ignorable", "mapKey")

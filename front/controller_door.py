@@ -7,6 +7,7 @@ import dataclasses
 import random
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -35,6 +36,8 @@ class Controller:
         chance = random.Random(options.get("seed"))
         if isinstance(options.get("metadata_version"), str):
             options["metadata_version"] = metadata_version_level(options["metadata_version"])
+        if options.get("data_dir"):
+            options["data_dir"] = Path(options["data_dir"])
         if config is None:
             found = cluster_id_of(options["data_dir"]) if options.get("data_dir") else None
             config = ControllerConfig(port=0, cluster_id=found or random_cluster_id(chance))
