@@ -49,9 +49,9 @@ def _docstring(lines: Lines, spec: MessageSpec, struct: StructSpec) -> None:
     about = " ".join(struct.about.split()) or f"{struct.name} of {spec.name}."
     text = about.replace("\\", "\\\\").replace('"', "'")
     wrapped = textwrap.wrap(text, 110)
-    lines.add(f'"""{wrapped[0]}', *wrapped[1:-1], f'{wrapped[-1]}"""') if len(wrapped) > 1 else lines.add(
-        f'"""{text}"""'
-    )
+    wrapped[0] = f'"""{wrapped[0]}'
+    wrapped[-1] += '"""'
+    lines.add(*wrapped)
 
 
 def _constants(lines: Lines, spec: MessageSpec) -> None:

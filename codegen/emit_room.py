@@ -106,10 +106,15 @@ class Room:
 MESSAGES = Room("messages", "message", "Requests, responses, headers and data of Kafka's protocol.", _MESSAGES)
 RECORDS = Room("records", "record", "Metadata records, KRaft's control records and the quorum state file.", _RECORDS)
 
-_RECORD_NAMES = {"LeaderChangeMessage", "KRaftVersionRecord", "VotersRecord", "QuorumStateData"} | {
-    "SnapshotHeaderRecord",
+_RECORD_NAMES = {
+    "KRaftVersionRecord",
+    "LeaderChangeMessage",
+    "QuorumStateData",
     "SnapshotFooterRecord",
+    "SnapshotHeaderRecord",
+    "VotersRecord",
 }
+"""What the raft layer writes into the log or beside it; their specs call them data."""
 
 
 def room_of(spec: MessageSpec) -> Room:

@@ -11,34 +11,43 @@ from mockraft.codegen.names import snake
 from mockraft.codegen.spec import BLOCKS, FIXED, Default, FieldSpec, MessageSpec, SpecError, StructSpec
 from mockraft.codegen.versions import ALL, NONE, Versions
 
-_RANGES = {"bool": (0, 1), "int8": (-(1 << 7), 1 << 7), "int16": (-(1 << 15), 1 << 15), "uint16": (0, 1 << 16)} | {
+_RANGES = {
+    "int8": (-(1 << 7), 1 << 7),
+    "int16": (-(1 << 15), 1 << 15),
+    "uint16": (0, 1 << 16),
     "int32": (-(1 << 31), 1 << 31),
     "uint32": (0, 1 << 32),
     "int64": (-(1 << 63), 1 << 63),
 }
 
 _FIELD_KEYS = {
-    "name",
-    "type",
-    "versions",
     "about",
     "default",
-    "fields",
     "entityType",
-    "nullableVersions",
+    "fields",
+    "flexibleVersions",
     "ignorable",
-} | {
     "mapKey",
+    "name",
+    "nullableVersions",
     "tag",
     "taggedVersions",
+    "type",
+    "versions",
     "zeroCopy",
-    "flexibleVersions",
 }
 
-_MESSAGE_KEYS = {"type", "name", "validVersions", "flexibleVersions", "fields", "apiKey", "listeners"} | {
+_MESSAGE_KEYS = {
+    "apiKey",
     "commonStructs",
-    "latestVersionUnstable",
     "deprecatedVersions",
+    "fields",
+    "flexibleVersions",
+    "latestVersionUnstable",
+    "listeners",
+    "name",
+    "type",
+    "validVersions",
 }
 
 
@@ -76,7 +85,7 @@ class _FileParser:
         self._only(tree, _MESSAGE_KEYS, "the message")
         name = self._text(tree, "name", "the message")
         valid = self._versions(tree, "validVersions", name)
-        flexible = self._versions(tree, "flexibleVersions", name) if "flexibleVersions" in tree else NONE
+        flexible = self._versions(tree, "flexibleVersions", name, NONE)
         for common in tree.get("commonStructs", ()):
             common_name = self._text(common, "name", "commonStructs")
             self._struct(common_name, common, self._versions(common, "versions", common_name))
@@ -100,8 +109,7 @@ class _FileParser:
         self._only(tree, _FIELD_KEYS, where)
         type_name = self._text(tree, "type", where)
         versions = self._versions(tree, "versions", where)
-        nullable = self._versions(tree, "nullableVersions", where) if "nullableVersions" in tree else NONE
-        tagged = self._versions(tree, "taggedVersions", where) if "taggedVersions" in tree else NONE
+        nullable = self._versions(tree, "nullableVersions", where, NONE)
         about = str(tree.get("about", ""))
         element = type_name.removeprefix("[]")
         if "fields" in tree:
@@ -115,10 +123,10 @@ class _FileParser:
             versions=versions,
             default=self._default(where, type_name, tree.get("default"), nullable),
             nullable_versions=nullable,
-            tagged_versions=tagged,
+            tagged_versions=self._versions(tree, "taggedVersions", where, NONE),
             tag=int(tree.get("tag", -1)),
             ignorable=bool(tree.get("ignorable", False)),
-            flexible_versions=self._versions(tree, "flexibleVersions", where) if "flexibleVersions" in tree else ALL,
+            flexible_versions=self._versions(tree, "flexibleVersions", where, ALL),
             about=about,
         )
 
@@ -171,7 +179,9 @@ class _FileParser:
             raise SpecError(f"{self._source}: {where}: {key!r} is missing or no string")
         return value
 
-    def _versions(self, tree: dict[str, Any], key: str, where: str) -> Versions:
+    def _versions(self, tree: dict[str, Any], key: str, where: str, default: Versions | None = None) -> Versions:
+        if default is not None and key not in tree:
+            return default
         try:
             return Versions.parse(self._text(tree, key, where))
         except SpecError:

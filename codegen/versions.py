@@ -57,13 +57,6 @@ class Versions(NamedTuple):
         both = Versions(max(self.low, other.low), min(self.high, other.high))
         return NONE if both.empty else both
 
-    def subtract(self, other: Versions) -> tuple[Versions, ...]:
-        """The versions in this range and not in the other: no, one or two ranges, in order."""
-        if self.intersect(other).empty:
-            return () if self.empty else (self,)
-        rest = (Versions(self.low, other.low - 1), Versions(other.high + 1, self.high))
-        return tuple(part for part in rest if not part.empty)
-
     def numbers(self) -> range:
         """The versions one by one."""
         return range(self.low, self.high + 1)

@@ -70,11 +70,6 @@ class FieldSpec:
     ignorable: bool
     about: str
 
-    @property
-    def type_name(self) -> str:
-        """The type as the schema writes it, such as `[]int32`."""
-        return f"[]{self.kind}" if self.is_array else self.kind
-
 
 @dataclass(frozen=True, slots=True)
 class StructSpec:
