@@ -38,7 +38,7 @@ class SimulatedBroker:
     """A broker that registers, replicates the metadata log, heartbeats and shuts down; see `BrokerConfig`.
 
     `end` says that and why it is over, `fault` which answer was fatal. `heartbeats` counts answered ones, `refusals`
-    refused requests by error name; `heartbeat_at` is loop time in seconds.
+    refused requests by error name.
     """
 
     def __init__(self, config: BrokerConfig) -> None:
@@ -57,7 +57,6 @@ class SimulatedBroker:
         self.fault: str | None = None
         self.end: End | None = None
         self.heartbeats = 0
-        self.heartbeat_at: float | None = None
         self.refusals: Counter[str] = Counter()
         self.placed: dict[tuple[bytes, int], bytes] = {}
         client_id = str(config.broker_id)
@@ -116,7 +115,8 @@ class SimulatedBroker:
     def start(self) -> None:
         """Begin: find the controller, fetch, register. Needs a running loop."""
         self._start(self.replication.run)
-        self._set_timer("registration", self.config.registration_timeout_ms, lifecycle.RegistrationTimedOut())
+        timeout_ms = self.config.registration_timeout_ms
+        self._set_timer("registration", timeout_ms, self.happen, lifecycle.RegistrationTimedOut())
         self.happen(lifecycle.Started())
 
     async def wait_until(self, state: BrokerState, timeout_ms: int = 30_000) -> None:
@@ -169,7 +169,8 @@ class SimulatedBroker:
         """Report this directory offline, now and in every heartbeat to come."""
         self.happen(lifecycle.LogDirFailed(directory_id))
         name = f"log-dir-{directory_id.hex()}"
-        self._set_timer(name, self.config.log_dir_failure_timeout_ms, lifecycle.LogDirFailureTimedOut(directory_id))
+        timeout_ms = self.config.log_dir_failure_timeout_ms
+        self._set_timer(name, timeout_ms, self.happen, lifecycle.LogDirFailureTimedOut(directory_id))
 
     def happen(self, event: Event) -> None:
         """Take one event through the lifecycle and carry out its orders."""
@@ -189,7 +190,7 @@ class SimulatedBroker:
         elif orders.send is Send.HEARTBEAT:
             self._start(self._heartbeat)
         if orders.wait_ms is not None:
-            self._set_timer("communication", orders.wait_ms, lifecycle.Due())
+            self._set_timer("communication", orders.wait_ms, self.happen, lifecycle.Due())
         if orders.stop is not None:
             self.end = orders.stop
             for timer in self._timers.values():
@@ -200,10 +201,11 @@ class SimulatedBroker:
                 if task is not current:
                     task.cancel()
 
-    def _set_timer(self, name: str, wait_ms: float, event: Event) -> None:
+    def _set_timer(self, name: str, wait_ms: float, call: Callable[..., None], argument: object) -> None:
+        """Call later; the timer of this name that was set before is off."""
         if name in self._timers:
             self._timers[name].cancel()
-        self._timers[name] = asyncio.get_running_loop().call_later(wait_ms / 1000, self.happen, event)
+        self._timers[name] = asyncio.get_running_loop().call_later(wait_ms / 1000, call, argument)
 
     def _start(self, work: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.get_running_loop().create_task(self._guarded(work))
@@ -248,7 +250,6 @@ class SimulatedBroker:
         response = await self._ask(self._channel, lambda _: request)
         if response is not None:
             self.heartbeats += 1
-            self.heartbeat_at = asyncio.get_running_loop().time()
             self.happen(
                 lifecycle.HeartbeatAnswered(response.is_caught_up, response.is_fenced, response.should_shut_down)
             )
@@ -282,8 +283,7 @@ class SimulatedBroker:
     def _metadata_advanced(self) -> None:
         self._channel.controller_moved()
         self._directories_channel.controller_moved()
-        changed = self.view.take_changed()
-        for key in changed:
+        for key in self.view.take_changed():
             self._place(key)
         if (self.view.cordoned_log_dirs, self.view.metadata_version) != self._cordoned_seen:
             self._cordoned_changed()
@@ -329,33 +329,29 @@ class SimulatedBroker:
                 return
             self.placed[key] = chosen.directory_id
         if replica.directory != self.placed[key] and self.view.metadata_version >= DIRECTORIES_FROM:
-            loop = asyncio.get_running_loop()
-            self.assignments.add(key, self.placed[key], loop.time() * 1000)
+            self.assignments.add(key, self.placed[key], _now_ms())
             self._schedule_assignments()
 
     def _schedule_assignments(self) -> None:
         due_ms = self.assignments.due_ms
         if due_ms is not None and not self._stopped.is_set():
-            loop = asyncio.get_running_loop()
-            if "assignments" in self._timers:
-                self._timers["assignments"].cancel()
-            self._timers["assignments"] = loop.call_at(due_ms / 1000, self._start_assigning)
-
-    def _start_assigning(self) -> None:
-        self._start(self._assign)
+            self._set_timer("assignments", due_ms - _now_ms(), self._start, self._assign)
 
     async def _assign(self) -> None:
         epoch = self.view.registration.broker_epoch if self.view.registration else self.life.broker_epoch
         request = self.assignments.take(self.config.broker_id, epoch, self.view.replicas)
         if request is not None:
-            loop = asyncio.get_running_loop()
             try:
                 response = await self._directories_channel.send(lambda _: request)
-                self.assignments.answered(response, loop.time() * 1000)
+                self.assignments.answered(response, _now_ms())
                 if response.error_code != error_codes.NONE:
                     self.refusals[error_codes.name(response.error_code)] += 1
             except (NotSentError, client.UnsupportedVersionError) as error:
                 self.refusals[type(error).__name__] += 1
-                self.assignments.failed(loop.time() * 1000)
+                self.assignments.failed(_now_ms())
         self._schedule_assignments()
         self._changed.set()
+
+
+def _now_ms() -> float:
+    return asyncio.get_running_loop().time() * 1000

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 from mockraft.wire import api_keys, error_codes, messages
-from mockraft.wire.connection import FRAME_BYTES_MAX, FrameReader, read_response_body, write_request
+from mockraft.wire.connection import FrameReader, read_response_body, write_request
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
@@ -52,13 +52,12 @@ class KafkaConnection(asyncio.Protocol):
         client_id: str | None,
         request_timeout_ms: int,
         correlation_ids: Iterator[int] | None = None,
-        frame_bytes_max: int = FRAME_BYTES_MAX,
     ) -> None:
         self.client_id = client_id
         self.request_timeout_ms = request_timeout_ms
         self.api_versions: dict[int, tuple[int, int]] = {}
         self.lost: BaseException | None = None
-        self._frames = FrameReader(frame_bytes_max)
+        self._frames = FrameReader()
         self._pending: deque[_Pending] = deque()
         self._transport: asyncio.Transport | None = None
         self._closed = asyncio.get_running_loop().create_future()
