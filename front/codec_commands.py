@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from string import hexdigits
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 UNREADABLE, MISUSED = 1, 2
 PIPE_COLUMNS = 200
-HEX_DIGITS = "0123456789abcdefABCDEF"
 NAMES_OF = {
     REQUEST: codec_names.request_name,
     RESPONSE: codec_names.response_name,
@@ -237,7 +237,7 @@ def _bytes(command: str, words: list[str] | None, raw: bool) -> bytes:
     try:
         return bytes.fromhex(digits)
     except ValueError:
-        wrong = next((place for place, digit in enumerate(digits) if digit not in HEX_DIGITS), None)
+        wrong = next((place for place, digit in enumerate(digits) if digit not in hexdigits), None)
         what = f"an odd number of digits, {len(digits)}" if wrong is None else f"{digits[wrong]!r} after {wrong} digits"
         _misuse(command, f"this is not hex: {what} (is it raw bytes? then --raw)")
 

@@ -28,7 +28,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(level: str, as_json: bool) -> None:
-    """Send the logs of mockraft and asyncio to stderr, from this level on."""
+    """Send every log of the process to stderr, from this level on, and nowhere else."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         JsonFormatter() if as_json else logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")

@@ -16,6 +16,7 @@ from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.connection import FrameReader, read_response_body, write_request
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.response_header import ResponseHeader
 
 SOFTWARE_NAME = "apache-kafka-java"
 SOFTWARE_VERSION = "4.3.1"
@@ -196,7 +197,7 @@ def _read_response(frame: bytes, pending: _Pending) -> Any:
         raise WireError(f"correlation id {correlation_id} came for request {pending.correlation_id}")
     offset = 4
     if messages.response_header_version(pending.api_key, pending.api_version) >= 1:
-        _, offset = messages.by_name("ResponseHeader").read_from(frame, 1, 0)
+        _, offset = ResponseHeader.read_from(frame, 1, 0)
     return read_response_body(frame, offset, pending.api_key, pending.api_version)
 
 

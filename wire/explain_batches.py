@@ -38,7 +38,6 @@ _HEADER: tuple[tuple[str, str, Any], ...] = (
     ("baseSequence", "int32", c.Int32sb),
     ("recordCount", "int32", c.Int32sb),
 )
-_ZIGZAG = c.ZigZag
 
 
 class _Cursor:
@@ -65,7 +64,7 @@ class _Cursor:
 
     def block(self, path: str) -> tuple[int, int]:
         """A length and the range of bytes it spans; (-1, -1) for null. Only the length is noted."""
-        length = self.read(path, "varint length", _ZIGZAG)
+        length = self.read(path, "varint length", c.ZigZag)
         if length < 0:
             return -1, -1
         start = self.offset
@@ -132,10 +131,10 @@ def _read_batch(data: bytes, offset: int, end: int, path: str, spans: list[Span]
 
 
 def _read_record(data: bytes, cursor: _Cursor, path: str, is_control: bool) -> None:
-    cursor.read(f"{path}length", "varint", _ZIGZAG)
+    cursor.read(f"{path}length", "varint", c.ZigZag)
     cursor.read(f"{path}attributes", "int8", c.Int8sb)
-    cursor.read(f"{path}timestampDelta", "varint", _ZIGZAG)
-    cursor.read(f"{path}offsetDelta", "varint", _ZIGZAG)
+    cursor.read(f"{path}timestampDelta", "varint", c.ZigZag)
+    cursor.read(f"{path}offsetDelta", "varint", c.ZigZag)
     start, end = cursor.block(f"{path}key")
     key = data[start:end] if start >= 0 else None
     if key:
@@ -143,7 +142,7 @@ def _read_record(data: bytes, cursor: _Cursor, path: str, is_control: bool) -> N
     start, end = cursor.block(f"{path}value")
     if start >= 0:
         _read_value(data, start, end, f"{path}value", key if is_control else None, cursor.spans)
-    headers = cursor.read(f"{path}headerCount", "varint", _ZIGZAG)
+    headers = cursor.read(f"{path}headerCount", "varint", c.ZigZag)
     for index in range(headers):
         for part in ("key", "value"):
             start, end = cursor.block(f"{path}header[{index}].{part}")

@@ -80,6 +80,6 @@ def test_refuses_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
 def test_carries_on_from_its_data_directory(tmp_path: Path) -> None:
     with Controller.sync(data_dir=tmp_path) as controller:
         cluster_id, end = controller.cluster_id, controller.call(lambda: controller.running.controller.log.end_offset)
-    with Controller.sync(data_dir=tmp_path) as controller:
+    with Controller.sync(data_dir=str(tmp_path)) as controller:
         assert controller.cluster_id == cluster_id
         assert controller.call(lambda: controller.running.controller.log.end_offset) > end
