@@ -31,7 +31,8 @@ run: .venv/ready  ## the controller with three simulated brokers, live in the te
 run-kafka: .venv/ready java  ## the controller with a real Kafka 4.3.1 broker; the cluster is yours to use
 	@.venv/bin/mockraft run-kafka $(ARGS)
 
-test: .venv/ready java  ## all tests: lint, types, generated code, units on each Python at hand, real Kafka
+test: .venv/ready  ## all tests: lint, types, generated code, units on each Python at hand, real Kafka
+	@.ci/packages java:openjdk-17-jdk-headless mvn:maven || test -z "$(CI)"
 	@.venv/bin/tox run --skip-missing-interpreters $(if $(CI),false,true) -e $(ENVIRONMENTS)
 
 test-one: .venv/ready  ## some tests in .venv, quickly (ARGS='tests/wire -k uuid')

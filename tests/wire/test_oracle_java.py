@@ -10,6 +10,8 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json, to_json
 from mockraft.wire.schema_files import schema
 
+pytestmark = pytest.mark.real_kafka
+
 UNKNOWN_TAGS = schema_reading.UNKNOWN_TAGS
 # Above every tag that a 4.3.1 schema knows; the second is the highest that Kafka writes again.
 STRANGE_TAGS = ((9000, b"\x01\x02\x03"), (2**31 - 2, bytes(200)))
