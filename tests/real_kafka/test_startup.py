@@ -1,4 +1,4 @@
-"""The start-up benchmark runs: three real brokers reach RUNNING on either controller. The benchmark judges the times."""
+"""The start-up benchmark runs: three real brokers reach RUNNING on either controller. It judges the times."""
 
 from __future__ import annotations
 
