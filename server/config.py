@@ -1,6 +1,6 @@
 """What one controller is told at its start."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 CLUSTER_ID = "bW9ja3JhZnQtY2x1c3Rlcg"
@@ -8,6 +8,21 @@ CLUSTER_ID = "bW9ja3JhZnQtY2x1c3Rlcg"
 
 METADATA_VERSION_MIN = 7
 METADATA_VERSION_MAX = 30
+
+BOUNDS = {
+    "node_id": (0, 2**31 - 1),
+    "port": (0, 65_535),
+    "advertised_port": (1, 65_535),
+    "metadata_version": (METADATA_VERSION_MIN, METADATA_VERSION_MAX),
+    "kraft_version": (0, 1),
+    "metadata_max_idle_interval_ms": (0, 2**63 - 1),
+    "leader_imbalance_check_interval_seconds": (0, 2**63 - 1),
+    "unclean_leader_election_interval_ms": (0, 2**63 - 1),
+    "metadata_log_max_snapshot_interval_ms": (0, 2**63 - 1),
+    "metadata_max_retention_bytes": (0, 2**63 - 1),
+    "frame_bytes_max": (64, 2**31 - 1),
+}
+"""Lowest and highest value of a number; of those that are not here, 1 is the lowest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +72,15 @@ class ControllerConfig:
     connections_max_idle_ms: int = 600_000
     journal_entries_max: int = 20_000
     journal_bytes_max: int = 67_108_864
+
+    def __post_init__(self) -> None:
+        if not self.cluster_id or any(character.isspace() for character in self.cluster_id):
+            raise ValueError(f"cluster_id={self.cluster_id!r}: a cluster id is a text without spaces")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            lowest, highest = BOUNDS.get(field.name, (1, 2**63 - 1))
+            if type(value) is int and field.name != "seed" and not lowest <= value <= highest:
+                raise ValueError(f"{field.name}={value}: it must be {lowest} to {highest}")
 
     @property
     def voter_host(self) -> str:

@@ -6,8 +6,6 @@ leader-epoch-checkpoint}`. Each file is replaced whole: written beside, fsynced,
 
 from __future__ import annotations
 
-import base64
-import binascii
 import errno
 import fcntl
 import json
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from mockraft.server.controller.quorum import PARTITION, TOPIC_ID, TOPIC_NAME
 from mockraft.server.controller.result import ApiError
-from mockraft.wire import error_codes
+from mockraft.wire import error_codes, uuids
 
 if TYPE_CHECKING:
     import random
@@ -83,7 +81,7 @@ class DataDir:
             "leaderId": node_id,
             "leaderEpoch": epoch,
             "votedId": -1,
-            "votedDirectoryId": uuid_text(ZERO_UUID),
+            "votedDirectoryId": uuids.text_of(ZERO_UUID),
             "data_version": 1,
         }
         replace_file(self.partition_path / "quorum-state", json.dumps(state, separators=(",", ":")).encode())
@@ -118,11 +116,11 @@ class DataDir:
         self.partition_path.mkdir(exist_ok=True)
         topic = self.partition_path / "partition.metadata"
         if not topic.exists():
-            replace_file(topic, f"version: 0\ntopic_id: {uuid_text(TOPIC_ID)}".encode())
+            replace_file(topic, f"version: 0\ntopic_id: {uuids.text_of(TOPIC_ID)}".encode())
         if "directory.id" in found:
             return _uuid(path, found["directory.id"])
         directory_id = random_uuid(chance)
-        found |= {"cluster.id": cluster_id, "directory.id": uuid_text(directory_id), "node.id": str(node_id)}
+        found |= {"cluster.id": cluster_id, "directory.id": uuids.text_of(directory_id), "node.id": str(node_id)}
         found["version"] = "1"
         text = "".join(f"{key}={value}\n" for key, value in sorted(found.items()))
         replace_file(path, f"#\n{text}".encode())
@@ -165,23 +163,15 @@ def random_uuid(chance: random.Random) -> bytes:
         drawn = bytearray(chance.randbytes(16))
         drawn[6] = drawn[6] & 0x0F | 0x40
         drawn[8] = drawn[8] & 0x3F | 0x80
-        if not uuid_text(bytes(drawn)).startswith("-"):
+        if not uuids.text_of(bytes(drawn)).startswith("-"):
             return bytes(drawn)
-
-
-def uuid_text(uuid: bytes) -> str:
-    """A uuid as Kafka writes it: 22 characters of base64url."""
-    return base64.urlsafe_b64encode(uuid).rstrip(b"=").decode()
 
 
 def _uuid(path: Path, text: str) -> bytes:
     try:
-        uuid = base64.urlsafe_b64decode(text + "==")
-    except (binascii.Error, ValueError):
-        uuid = b""
-    if len(uuid) != 16:
-        raise DataDirError(f"{path}: directory.id {text!r} is not a uuid")
-    return uuid
+        return uuids.read_text(text)
+    except ValueError as error:
+        raise DataDirError(f"{path}: directory.id {text!r} is not a uuid") from error
 
 
 def _check_same(path: Path, key: str, found: str | None, expected: str) -> None:

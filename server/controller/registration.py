@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller import fencing
-from mockraft.server.controller.data_dir import random_uuid, uuid_text
+from mockraft.server.controller.data_dir import random_uuid
 from mockraft.server.controller.features import KRAFT_VERSION, METADATA_VERSION, supported_features
 from mockraft.server.controller.image import BrokerRegistration, directory_ids
 from mockraft.server.controller.result import ApiError, ControllerResult
-from mockraft.wire import error_codes
+from mockraft.wire import error_codes, uuids
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Listener
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from mockraft.wire.messages.controller_registration_request import Listener as ControllerListener
@@ -178,7 +178,7 @@ def _check_log_dirs(controller: "Controller", request: BrokerRegistrationRequest
     for directory in request.log_dirs:
         owner = controller.image.cluster.broker_by_directory.get(directory)
         if owner is not None and owner != request.broker_id:
-            raise refuse(f"Broker {owner} is already registered with directory {uuid_text(directory)}")
+            raise refuse(f"Broker {owner} is already registered with directory {uuids.text_of(directory)}")
 
 
 def _checked_listeners(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from mockraft.server.controller import data_dir
 from mockraft.server.controller.data_dir import DataDir, DataDirError
+from mockraft.wire import uuids
 
 CLUSTER_ID = "vVmXkzINR52jzR994Gyb3Q"
 
@@ -23,7 +24,7 @@ def opened(path: Path, cluster_id: str = CLUSTER_ID, node_id: int = 3000, seed: 
 
 def test_files_are_in_kafkas_formats(tmp_path: Path) -> None:
     with opened(tmp_path / "made" / "here") as found:
-        text = data_dir.uuid_text(found.directory_id)
+        text = uuids.text_of(found.directory_id)
         meta = (found.path / "meta.properties").read_text().splitlines()
         assert meta[0].startswith("#")
         assert meta[1:] == [f"cluster.id={CLUSTER_ID}", f"directory.id={text}", "node.id=3000", "version=1"]
@@ -53,7 +54,7 @@ def test_reads_meta_properties_as_java_writes_them(tmp_path: Path) -> None:
     lines = ["#", "#Fri Nov 20 10:49:51 UTC 2026", "cluster.id=" + CLUSTER_ID, "version=1", "node.id=3000", ""]
     (tmp_path / "meta.properties").write_text("\n".join([*lines, "directory.id=5FA_GCXWTNqrLrpox6MRbQ", "x.y=z"]))
     with opened(tmp_path) as found:
-        assert data_dir.uuid_text(found.directory_id) == "5FA_GCXWTNqrLrpox6MRbQ"
+        assert uuids.text_of(found.directory_id) == "5FA_GCXWTNqrLrpox6MRbQ"
     assert data_dir.cluster_id_of(tmp_path) == CLUSTER_ID
 
 
@@ -173,8 +174,8 @@ def test_uuids_are_drawn_as_kafka_draws_them() -> None:
         uuid = data_dir.random_uuid(chance)
         assert uuid[6] >> 4 == 4
         assert uuid[8] >> 6 == 2
-        assert len(data_dir.uuid_text(uuid)) == 22
-        assert not data_dir.uuid_text(uuid).startswith("-")
+        assert len(uuids.text_of(uuid)) == 22
+        assert not uuids.text_of(uuid).startswith("-")
     assert data_dir.random_uuid(random.Random(9)) == data_dir.random_uuid(random.Random(9))
 
 
