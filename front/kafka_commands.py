@@ -54,7 +54,7 @@ def run_kafka(
     console = Console(highlight=False, soft_wrap=True)
     story = _Story(console)
     try:
-        with _sigterm_as_ctrl_c(), tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
+        with _signals_as_ctrl_c(), tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
             _fetch_jars(story, kafka_version)
             cluster = _cluster(Path(folder), brokers, kafka_version, log_dirs)
             try:
@@ -213,12 +213,15 @@ def _stop(cluster: KafkaCluster) -> None:
 
 
 @contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
+def _signals_as_ctrl_c() -> Iterator[None]:
+    """SIGTERM, and SIGINT even where a shell started this in the background and had it ignored."""
+
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pty
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import termios
@@ -87,9 +89,14 @@ def test_a_signal_ends_it_cleanly(launch: Launch, number: signal.Signals) -> Non
 
 
 def test_takes_another_port_when_the_usual_one_is_taken(launch: Launch) -> None:
-    first, second = (launch("run", "--brokers", "0", "--for", "5") for _ in range(2))
-    ports = {read_until(process, r"bootstrap=127\.0\.0\.1:(\d+)")[1] for process in (first, second)}
-    assert len(ports) == 2
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Where another process has it already, it is taken all the more.
+        with contextlib.suppress(OSError):
+            taken.bind(("127.0.0.1", 9093))
+            taken.listen()
+        process = launch("run", "--brokers", "0", "--for", "0")
+        assert read_until(process, r"bootstrap=127\.0\.0\.1:(\d+)")[1] != "9093"
 
 
 def test_says_so_when_the_port_it_was_told_is_taken(launch: Launch) -> None:
