@@ -3,6 +3,7 @@
 from mockraft.server.apis import (
     allocate_producer_ids,
     alter_partition,
+    alter_user_scram_credentials,
     api_versions,
     assign_replicas_to_dirs,
     broker_heartbeat,
@@ -12,11 +13,14 @@ from mockraft.server.apis import (
     delete_topics,
     describe_cluster,
     describe_quorum,
+    describe_user_scram_credentials,
     envelope,
     fetch,
     fetch_snapshot,
     incremental_alter_configs,
     list_partition_reassignments,
+    sasl_authenticate,
+    sasl_handshake,
     unregister_broker,
 )
 from mockraft.server.apis.api import Api
@@ -25,11 +29,15 @@ APIS: dict[int, Api] = {
     module.API.api_key: module.API
     for module in (
         fetch,
+        sasl_handshake,
         api_versions,
         create_topics,
         delete_topics,
+        sasl_authenticate,
         incremental_alter_configs,
         list_partition_reassignments,
+        describe_user_scram_credentials,
+        alter_user_scram_credentials,
         describe_quorum,
         alter_partition,
         envelope,

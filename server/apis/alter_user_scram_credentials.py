@@ -1,0 +1,51 @@
+"""AlterUserScramCredentials (51), version 0: KIP-554, in KRaft since KIP-900. Not done: authorisation."""
+
+from typing import Any
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller import scram
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.scram import Deletion, Upsertion
+from mockraft.wire.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
+from mockraft.wire.messages.alter_user_scram_credentials_response import (
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> AlterUserScramCredentialsResponse:
+    """Each user's credential altered, or why not."""
+    deletions = [Deletion(each.name, each.mechanism) for each in request.deletions]
+    upsertions = [
+        Upsertion(each.name, each.mechanism, each.iterations, each.salt, each.salted_password)
+        for each in request.upsertions
+    ]
+    done = controller.commit(scram.alter_credentials(controller, deletions, upsertions), ctx.now_ms)
+    return AlterUserScramCredentialsResponse(results=[_result(user, refusal) for user, refusal in done.items()])
+
+
+def error(request: Any, error_code: int, message: str | None) -> AlterUserScramCredentialsResponse:
+    """The error for each user of the request, once, in alphabetical order."""
+    users = {each.name for each in (*request.deletions, *request.upsertions)}
+    refusal = ApiError(error_code, message)
+    # String.compareTo: by UTF-16 units.
+    ordered = sorted(users, key=lambda user: user.encode("utf-16-be", "surrogatepass"))
+    return AlterUserScramCredentialsResponse(results=[_result(user, refusal) for user in ordered])
+
+
+def _result(user: str, refusal: ApiError | None) -> AlterUserScramCredentialsResult:
+    if refusal is None:
+        return AlterUserScramCredentialsResult(user=user, error_message=None)
+    return AlterUserScramCredentialsResult(user=user, error_code=refusal.error_code, error_message=refusal.message)
+
+
+API = Api(
+    request=AlterUserScramCredentialsRequest,
+    response=AlterUserScramCredentialsResponse,
+    handle=handle,
+    min_version=0,
+    max_version=0,
+    error=error,
+    forwardable=True,
+)

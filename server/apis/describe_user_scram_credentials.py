@@ -1,0 +1,49 @@
+"""DescribeUserScramCredentials (50), version 0: brokers answer it from their metadata, a controller only offers it.
+
+Kafka's controller has no handler for it: to a request that names users it answers UNKNOWN_SERVER_ERROR; one for all
+users gets no answer at all, and the connection gets none from then on (ControllerApis.handle, and the request's
+getErrorResponse, which breaks on null). So do we.
+"""
+
+from typing import Any
+
+from mockraft.server.apis.api import Api, Parked, RequestContext
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+from mockraft.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
+from mockraft.wire.messages.describe_user_scram_credentials_response import (
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+
+_NEVER_MS = 1 << 62
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> Parked:
+    """Always refused, ApiError UNKNOWN_SERVER_ERROR, or left without an answer."""
+    if request.users is None:
+        return Parked(_NEVER_MS, lambda now_ms, expired: None)
+    raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
+
+
+def error(request: Any, error_code: int, message: str | None) -> DescribeUserScramCredentialsResponse:
+    """The error at the top and, without the names, for each user."""
+    return DescribeUserScramCredentialsResponse(
+        error_code=error_code,
+        error_message=message,
+        results=[
+            DescribeUserScramCredentialsResult(error_code=error_code, error_message=message)
+            for _ in request.users or ()
+        ],
+    )
+
+
+API = Api(
+    request=DescribeUserScramCredentialsRequest,
+    response=DescribeUserScramCredentialsResponse,
+    handle=handle,
+    min_version=0,
+    max_version=0,
+    error=error,
+)

@@ -1,0 +1,113 @@
+"""SCRAM credentials: what an administrator asks for, and the records for it (ScramControlManager, KIP-554, KIP-900)."""
+
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from mockraft.server.controller.java_values import in_hash_map_order
+from mockraft.server.controller.result import ApiError, ControllerResult
+from mockraft.wire import error_codes
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
+from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.controller import Controller
+
+HASHES: Final[Mapping[int, str]] = {1: "sha256", 2: "sha512"}
+"""Hash function by mechanism: 1 is SCRAM-SHA-256, 2 SCRAM-SHA-512."""
+
+ITERATIONS_MIN: Final = 4096
+ITERATIONS_MAX: Final = 16384
+
+
+class Deletion(NamedTuple):
+    """A user's credential of one mechanism shall go."""
+
+    user: str
+    mechanism: int
+
+
+class Upsertion(NamedTuple):
+    """A user's credential of one mechanism shall be this; the password came salted and iterated (RFC 5802)."""
+
+    user: str
+    mechanism: int
+    iterations: int
+    salt: bytes
+    salted_password: bytes
+
+
+Alteration = Deletion | Upsertion
+
+
+def alter_credentials(
+    controller: "Controller", deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]
+) -> ControllerResult[dict[str, ApiError | None]]:
+    """By user, in Kafka's order: None where the credential was altered, else why not.
+
+    A user may be named once: for a second time nothing of theirs is altered. What is in order is altered, whatever
+    becomes of the others.
+    """
+    accepted: dict[str, Alteration] = {}
+    refused: dict[str, ApiError] = {}
+    alterations: list[Alteration] = [*deletions, *upsertions]
+    for alteration in alterations:
+        user = alteration.user
+        if user in refused:
+            continue
+        if user in accepted:
+            del accepted[user]
+            refused[user] = ApiError(
+                error_codes.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
+            )
+            continue
+        refusal = _refusal(controller, alteration)
+        if refusal is None:
+            accepted[user] = alteration
+        else:
+            refused[user] = refusal
+    records: list[RecordAt] = []
+    done: dict[str, ApiError | None] = {}
+    for user, deletion in in_hash_map_order({u: a for u, a in accepted.items() if isinstance(a, Deletion)}):
+        records.append(RecordAt(RemoveUserScramCredentialRecord(name=user, mechanism=deletion.mechanism), 0))
+        done[user] = None
+    for user, upsertion in in_hash_map_order({u: a for u, a in accepted.items() if isinstance(a, Upsertion)}):
+        if upsertion.salted_password:
+            records.append(RecordAt(_credential(upsertion), 0))
+            done[user] = None
+        else:
+            refused[user] = ApiError(error_codes.UNKNOWN_SERVER_ERROR)
+    return ControllerResult(records, {**done, **dict(in_hash_map_order(refused))}, "SCRAM credentials altered")
+
+
+def _refusal(controller: "Controller", alteration: Alteration) -> ApiError | None:
+    if "scram" not in controller.image.version.supports:
+        return ApiError(error_codes.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM")
+    if not alteration.user:
+        return ApiError(error_codes.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    if alteration.mechanism not in HASHES:
+        return ApiError(error_codes.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+    if isinstance(alteration, Deletion):
+        if (alteration.mechanism, alteration.user) not in controller.image.security.scram:
+            return ApiError(error_codes.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
+    elif alteration.iterations < ITERATIONS_MIN:
+        return ApiError(error_codes.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+    elif alteration.iterations > ITERATIONS_MAX:
+        return ApiError(error_codes.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    return None
+
+
+def _credential(upsertion: Upsertion) -> UserScramCredentialRecord:
+    """What a server keeps instead of the salted password (ScramFormatter, RFC 5802 section 3)."""
+    hash_name = HASHES[upsertion.mechanism]
+    client_key = hmac.digest(upsertion.salted_password, b"Client Key", hash_name)
+    return UserScramCredentialRecord(
+        name=upsertion.user,
+        mechanism=upsertion.mechanism,
+        salt=upsertion.salt,
+        stored_key=hashlib.new(hash_name, client_key).digest(),
+        server_key=hmac.digest(upsertion.salted_password, b"Server Key", hash_name),
+        iterations=upsertion.iterations,
+    )

@@ -1,0 +1,29 @@
+"""SASL on a listener without it: both requests are refused, and the connection goes on."""
+
+from typing import Any
+
+import pytest
+from mockraft.server.apis import sasl_authenticate, sasl_handshake
+from mockraft.wire import error_codes
+from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+
+
+@pytest.fixture
+def rig(make_rig: Any, controller: Any) -> Any:
+    return make_rig(sasl_handshake.API, sasl_authenticate.API, controller=controller)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_no_mechanism_is_offered(rig: Any, version: int) -> None:
+    response = rig.ask(rig.connect(), SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), version)
+    assert (response.error_code, response.mechanisms) == (error_codes.ILLEGAL_SASL_STATE, [])
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_nobody_authenticates(rig: Any, version: int) -> None:
+    connection = rig.connect()
+    response = rig.ask(connection, SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret"), version)
+    assert (response.error_code, response.auth_bytes) == (error_codes.ILLEGAL_SASL_STATE, b"")
+    assert response.error_message == "SaslAuthenticate request received after successful authentication"
+    assert rig.ask(connection, SaslHandshakeRequest(), 1).error_code == error_codes.ILLEGAL_SASL_STATE
