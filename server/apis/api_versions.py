@@ -41,7 +41,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
         ],
         finalized_features=[
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in (*controller.image.features.items(), (KRAFT_VERSION, controller.config.kraft_version))
+            for name, level in (*controller.image.features.items(), (KRAFT_VERSION, controller.log.kraft_version))
             if level != 0
         ],
         finalized_features_epoch=controller.features_epoch,

@@ -2,6 +2,7 @@
 
 from mockraft.server.apis import (
     allocate_producer_ids,
+    alter_client_quotas,
     alter_partition,
     alter_user_scram_credentials,
     api_versions,
@@ -22,6 +23,7 @@ from mockraft.server.apis import (
     sasl_authenticate,
     sasl_handshake,
     unregister_broker,
+    update_features,
 )
 from mockraft.server.apis.api import Api
 
@@ -36,10 +38,12 @@ APIS: dict[int, Api] = {
         sasl_authenticate,
         incremental_alter_configs,
         list_partition_reassignments,
+        alter_client_quotas,
         describe_user_scram_credentials,
         alter_user_scram_credentials,
         describe_quorum,
         alter_partition,
+        update_features,
         envelope,
         fetch_snapshot,
         describe_cluster,

@@ -18,6 +18,7 @@ from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
 from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
 from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
@@ -82,7 +83,7 @@ class Controller:
     def apply(self, record: Any, offset: int) -> None:
         """Take one record of the log into the image, and remember beside it what Kafka does."""
         for effective in self.image.apply(record, offset):
-            self._follow_registration(effective)
+            self._follow(effective)
 
     def tick(self, now_ms: int) -> None:
         """Do the periodic work that is due, and write a snapshot when the log has grown enough for one."""
@@ -110,7 +111,7 @@ class Controller:
                 f"Expected broker epoch {registration.broker_epoch}, but got broker epoch {broker_epoch}",
             )
 
-    def _follow_registration(self, record: Any) -> None:
+    def _follow(self, record: Any) -> None:
         if isinstance(record, RegisterBrokerRecord):
             self.heartbeats.remove(record.broker_id)
             self.heartbeats.register(record.broker_id, record.fenced)
@@ -118,5 +119,7 @@ class Controller:
             self.heartbeats.remove(record.broker_id)
         elif isinstance(record, BrokerRegistrationChangeRecord):
             self.heartbeats.register(record.broker_id, self.image.cluster.brokers[record.broker_id].fenced)
+        elif isinstance(record, FeatureLevelRecord):
+            self.features_epoch = self.log.end_offset - 1
         elif isinstance(record, FenceBrokerRecord | UnfenceBrokerRecord):
             self.heartbeats.register(record.id, self.image.cluster.brokers[record.id].fenced)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
+K = TypeVar("K", int, str)
 T = TypeVar("T")
 
 _BLANKS: Final = "".join(map(chr, range(ord(" ") + 1)))
@@ -51,22 +52,53 @@ def double_text(number: float) -> str:
     return f"{'-' if number < 0 else ''}{digits[0]}.{digits[1:] or '0'}E{scale}"
 
 
-def in_hash_map_order(entries: Mapping[str, T]) -> list[tuple[str, T]]:
+def in_hash_map_order(entries: Mapping[str, T], capacity: int = 16) -> list[tuple[str, T]]:
     """The entries as a java.util.HashMap with these keys, put one by one, iterates over them.
 
     By bucket, and in a bucket in the order they were put; the table doubles when it is more than three quarters full.
+    `capacity` is what the map was made with: `new HashMap<>(capacity)`.
     """
-    buckets = 16
+    buckets = 1 << max(capacity - 1, 0).bit_length()
     while len(entries) > buckets * 3 // 4:
         buckets *= 2
     return sorted(entries.items(), key=lambda entry: _spread_hash(entry[0]) & (buckets - 1))
 
 
-def _spread_hash(text: str) -> int:
+def in_timeline_map_order(entries: Mapping[K, T]) -> list[tuple[K, T]]:
+    """The entries as one of Kafka's TimelineHashMaps with these keys, put one by one, iterates over them.
+
+    By slot, and in a slot the last put first; right as long as nothing was taken out, as the table never shrinks
+    (BaseHashTable).
+    """
+    slots = 2
+    while len(entries) * 3 > slots * 4:
+        slots *= 2
+    shift = 65 - slots.bit_length()
+
+    def slot(entry: tuple[K, T]) -> int:
+        code = entry[0] if isinstance(entry[0], int) else _signed(_hash(entry[0]))
+        return (code * -7046029254386353131 & 0xFFFFFFFF_FFFFFFFF) >> shift
+
+    last_first = list(entries.items())
+    last_first.reverse()
+    return sorted(last_first, key=slot)
+
+
+def _hash(text: str) -> int:
+    """String.hashCode, as 32 bits without a sign."""
     code = 0
     for unit in _utf16_units(text):
         code = (31 * code + unit) & 0xFFFFFFFF
+    return code
+
+
+def _spread_hash(text: str) -> int:
+    code = _hash(text)
     return code ^ code >> 16
+
+
+def _signed(code: int) -> int:
+    return code - (1 << 32) if code >> 31 else code
 
 
 def _utf16_units(text: str) -> Iterable[int]:

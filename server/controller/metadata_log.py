@@ -20,6 +20,7 @@ from mockraft.server.controller.snapshot import Snapshot, SnapshotId
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.voters_record import VotersRecord
 
 if TYPE_CHECKING:
     import random
@@ -93,6 +94,11 @@ class MetadataLog:
         return self._batches.end_offset
 
     @property
+    def kraft_version(self) -> int:
+        """The finalized kraft.version level, which control records say."""
+        return self._voter_state.kraft_version
+
+    @property
     def last_epoch(self) -> int:
         """Epoch of the last record; that of the newest snapshot where the log is empty."""
         if not self._batches.epochs and self.snapshots:
@@ -110,6 +116,15 @@ class MetadataLog:
             values, base_offset=self.end_offset, leader_epoch=self.leader_epoch, timestamp_ms=now_ms
         )
         return self._append(data, len(values), now_ms)
+
+    def upgrade_kraft_version(self, level: int, now_ms: int) -> None:
+        """Finalize kraft.version above 0: the level and the voters become records (KIP-853).
+
+        Source: LeaderState.maybeAppendUpgradedKRaftVersion.
+        """
+        self._voter_state = VoterState(level, VotersRecord(version=0, voters=[self._local_voter.as_voter()]))
+        self._append_control(self._voter_state.records(), now_ms)
+        self._voters_in_log = True
 
     def read(self, offset: int, bytes_max: int) -> bytes:
         """Whole batches from the one that holds `offset`, at least one, then as many as fit; b"" from the end on.
@@ -219,6 +234,22 @@ class MetadataLog:
         if self._files is not None:
             self._files.close()
 
+    @property
+    def _local_voter(self) -> LocalVoter:
+        return LocalVoter(
+            self.config.node_id,
+            self.directory_id,
+            self.config.controller_listener_name,
+            self.config.voter_host,
+            self.config.voter_port,
+        )
+
+    def _append_control(self, pairs: Sequence[tuple[bytes, bytes]], now_ms: int) -> None:
+        data = record_batch.encode_control(
+            pairs, base_offset=self.end_offset, leader_epoch=self.leader_epoch, timestamp_ms=now_ms
+        )
+        self._append(data, len(pairs), now_ms)
+
     def _append(self, data: bytes, count: int, now_ms: int) -> int:
         base_offset = self.end_offset
         if self._files is not None:
@@ -312,18 +343,8 @@ class MetadataLog:
         self._snapshot_time_ms = now_ms
         if self._files is not None:
             self._files.begin_epoch(self.leader_epoch)
-        local = LocalVoter(
-            self.config.node_id,
-            self.directory_id,
-            self.config.controller_listener_name,
-            self.config.voter_host,
-            self.config.voter_port,
-        )
-        pairs = quorum.start_of_epoch(self._voter_state, local, voters_in_log=self._voters_in_log)
-        data = record_batch.encode_control(
-            pairs, base_offset=self.end_offset, leader_epoch=self.leader_epoch, timestamp_ms=now_ms
-        )
-        self._append(data, len(pairs), now_ms)
+        pairs = quorum.start_of_epoch(self._voter_state, self._local_voter, voters_in_log=self._voters_in_log)
+        self._append_control(pairs, now_ms)
         if self._files is not None:
             self._files.write_leader_epochs(self._batches.epochs)
         if next(self.records(), None) is None:

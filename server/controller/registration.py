@@ -201,7 +201,7 @@ def _unwritable(message: str) -> ApiError:
 
 def _check_features(controller: "Controller", request: BrokerRegistrationRequest) -> None:
     """Every finalized level must be in the broker's range; a feature that it does not name has the range 0 to 0."""
-    finalized = {**controller.image.features, KRAFT_VERSION: controller.config.kraft_version}
+    finalized = {**controller.image.features, KRAFT_VERSION: controller.log.kraft_version}
     named = {feature.name for feature in request.features}
     for feature in request.features:
         _check_range(

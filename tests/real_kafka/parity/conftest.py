@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from mockraft import Controller
-from mockraft.kafka_processes import KafkaController, random_uuid
+from mockraft.kafka_processes import KafkaController, random_uuid, wait_until
 from mockraft.server.controller.features import metadata_version_level
 from mockraft.wire import messages, metadata_log_frame, record_batch
 from mockraft.wire.connection import FrameReader, read_response_body, write_request
@@ -52,6 +52,7 @@ class Side:
         self._correlation_id = 0
         self._leader_epoch = 0
         self._offset = 0
+        self.control_types: list[int] = []
         self._last_epoch = 0
 
     def close(self) -> None:
@@ -79,10 +80,16 @@ class Side:
                 continue
             for batch in record_batch.read_batches(partition.records or b""):
                 self._offset, self._last_epoch = batch.last_offset + 1, batch.leader_epoch
-                if not batch.is_control:
+                if batch.is_control:
+                    self.control_types += [record_batch.control_type(key) for key, _ in batch.records]
+                else:
                     records += [metadata_log_frame.decode(value) for _, value in batch.records]
             if self._offset >= partition.high_watermark:
                 return [(r, v) for r, v in records if type(r).__name__.find("NoOp") < 0]
+
+    def skip_start(self) -> None:
+        """Read past the records of the start; Kafka's controller registers itself some time after it."""
+        wait_until(lambda: any("RegisterCo" in type(r).__name__ for r, _ in self.new_records()), 20, "a registration")
 
     def _fetch(self) -> Any:
         partition = FetchPartition(
@@ -139,10 +146,10 @@ class Side:
             if hasattr(record, "broker_epoch"):
                 record.broker_epoch = 0
         for topic in getattr(answer, "topics", ()):
-            if not topic.error_code and topic.name not in self.topic_ids:
+            if not getattr(topic, "error_code", 1) and topic.name not in self.topic_ids:
                 self.topic_ids[topic.name] = topic.topic_id
         tree = self._masked(to_json(answer, version))
-        for answers in ("topics", "responses"):
+        for answers in ("topics", "responses", "entries", "results", "replicaElectionResults"):
             if answers in tree:
                 tree[answers].sort(key=json.dumps)
         return Outcome(tree, [self._shape(*record, is_chance) for record in records])
@@ -178,6 +185,12 @@ def _on_kafka(directory: Path, level: str | None, run: Callable[[Side], T], sess
             return run(side)
     finally:
         controller.kill()
+
+
+@pytest.fixture
+def side_of() -> type[Side]:
+    """`side_of(bootstrap, cluster_id)`: one controller, seen through one connection; close it."""
+    return Side
 
 
 @pytest.fixture(scope="module")

@@ -68,3 +68,18 @@ def test_the_table_doubles_with_the_thirteenth_key():
     assert next(key for key, _ in java_values.in_hash_map_order(twelve)) == "p"
     thirteen = dict.fromkeys("pabcdefghijkl")
     assert [key for key, _ in java_values.in_hash_map_order(thirteen)][-1] == "p"
+
+
+def test_iterates_as_a_hash_map_of_another_size_does():
+    # As Kafka's controller wrote the entities of ClientQuotaRecords, whose map is made for three.
+    assert [key for key, _ in java_values.in_hash_map_order({"user": 1, "client-id": 2}, 3)] == ["client-id", "user"]
+    assert [key for key, _ in java_values.in_hash_map_order({"BB": 1, "Aa": 2}, 0)] == ["BB", "Aa"]
+
+
+def test_iterates_as_a_timeline_hash_map_does():
+    # Which broker Kafka's controller named first of those that do not support a level.
+    assert [key for key, _ in java_values.in_timeline_map_order(dict.fromkeys([1, 3, 8, 12, 21]))] == [12, 1, 21, 8, 3]
+
+
+def test_a_timeline_hash_map_gives_the_last_of_a_slot_first():
+    assert [key for key, _ in java_values.in_timeline_map_order({"BB": 1, "Aa": 2})] == ["Aa", "BB"]

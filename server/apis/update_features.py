@@ -1,0 +1,60 @@
+"""UpdateFeatures (57), versions 0-2: KIP-584, KIP-778 (metadata.version), KIP-853 (kraft.version), KIP-966 (ELR).
+
+Version 0 can only upgrade: Kafka's controller does not look at `allowDowngrade`. The timeout is not looked at either.
+Not done: authorisation.
+"""
+
+from typing import Any
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller import feature_updates
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.feature_updates import FeatureUpdate
+from mockraft.server.controller.registration import register_itself
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+from mockraft.wire.messages.update_features_request import UpdateFeaturesRequest
+from mockraft.wire.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> UpdateFeaturesResponse:
+    """All features updated, or none and why."""
+    updates = {
+        update.feature: FeatureUpdate(update.max_version_level, update.upgrade_type)
+        for update in request.feature_updates
+    }
+    try:
+        result = feature_updates.update_features(controller, updates)
+    except ApiError as refusal:
+        failed = "The update failed for all features since the following feature had an error: "
+        raise ApiError(refusal.error_code, failed + (refusal.message or "null")) from refusal
+    if not request.validate_only:
+        if result.response != controller.log.kraft_version:
+            controller.log.upgrade_kraft_version(result.response, ctx.now_ms)
+        controller.commit(result, ctx.now_ms)
+        # From 3.7-IV0 on a controller registers; one that was started below it does so now.
+        if controller.config.node_id not in controller.image.cluster.controllers:
+            controller.commit(register_itself(controller), ctx.now_ms)
+    response = UpdateFeaturesResponse(error_message=None)
+    if ctx.api_version <= 1:
+        response.results = [
+            UpdatableFeatureResult(feature=update.feature, error_message=error_codes.name(error_codes.NONE))
+            for update in request.feature_updates
+        ]
+    return response
+
+
+def error(_request: Any, error_code: int, message: str | None) -> UpdateFeaturesResponse:
+    """The error for the request as a whole."""
+    return UpdateFeaturesResponse(error_code=error_code, error_message=message)
+
+
+API = Api(
+    request=UpdateFeaturesRequest,
+    response=UpdateFeaturesResponse,
+    handle=handle,
+    min_version=0,
+    max_version=2,
+    error=error,
+    forwardable=True,
+)

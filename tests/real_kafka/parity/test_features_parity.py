@@ -1,0 +1,246 @@
+"""The same requests about features to Kafka's controller and to ours: the same answers and records."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from mockraft import Controller
+from mockraft.kafka_processes import KafkaController, KafkaServer, random_uuid
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from mockraft.wire.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+
+pytestmark = pytest.mark.real_kafka
+
+METADATA, KRAFT, ELR = "metadata.version", "kraft.version", "eligible.leader.replicas.version"
+GROUP, SHARE, STREAMS, TRANSACTION = "group.version", "share.version", "streams.version", "transaction.version"
+UP, SAFE, UNSAFE = 1, 2, 3
+
+
+class Case(NamedTuple):
+    """One request."""
+
+    name: str
+    request: Any
+    version: int
+
+
+def update(name: str, *updates: tuple[str, int, int], version: int = 2, validate_only: bool = False) -> Case:
+    """Updates as (feature, level, upgrade type)."""
+    asked = [
+        FeatureUpdateKey(feature=feature, max_version_level=level, **({"upgrade_type": kind} if version else {}))
+        for feature, level, kind in updates
+    ]
+    return Case(name, UpdateFeaturesRequest(feature_updates=asked, validate_only=validate_only), version)
+
+
+def alter(name: str, broker: str, key: str, value: str | None) -> Case:
+    config = AlterableConfig(name=key, config_operation=0 if value else 1, value=value)
+    resource = AlterConfigsResource(resource_type=4, resource_name=broker, configs=[config])
+    return Case(name, IncrementalAlterConfigsRequest(resources=[resource]), 1)
+
+
+CASES = [
+    update("nothing"),
+    update("nothing, in version 0", version=0),
+    update("an unknown type", (GROUP, 1, 0)),
+    update("another unknown type", (GROUP, 1, 4)),
+    update("a negative type", (METADATA, 29, -1)),
+    update("below 0", (GROUP, -1, SAFE)),
+    update("unknown feature", ("no.such", 1, UP)),
+    update("unknown feature to 0", ("no.such", 0, SAFE)),
+    update("out of range", (GROUP, 2, UP)),
+    update("metadata.version out of range", (METADATA, 31, UP)),
+    update("metadata.version below range", (METADATA, 6, SAFE)),
+    update("kraft.version out of range", (KRAFT, 2, UP)),
+    update("down by an upgrade", (TRANSACTION, 1, UP)),
+    update("the same level", (GROUP, 1, UP), version=1),
+    update("the same level by a downgrade", (GROUP, 1, SAFE)),
+    update("the same metadata.version", (METADATA, 30, UP)),
+    update("across a metadata change", (METADATA, 29, SAFE)),
+    update("across a metadata change, unsafe", (METADATA, 29, UNSAFE)),
+    update("far down", (METADATA, 7, UNSAFE)),
+    update("kraft.version again", (KRAFT, 1, UP)),
+    update("kraft.version again by a downgrade", (KRAFT, 1, SAFE)),
+    update("kraft.version down", (KRAFT, 0, SAFE)),
+    update("kraft.version down by an upgrade", (KRAFT, 0, UP)),
+    update("one bad, one good", (GROUP, 0, SAFE), ("no.such", 1, UP)),
+    update("one bad, one good, in version 1", (GROUP, 0, SAFE), (SHARE, 7, UP), version=1),
+    update("only validated", (GROUP, 0, SAFE), (TRANSACTION, 0, UNSAFE), validate_only=True),
+    update("only validated, and bad", (GROUP, 0, UP), validate_only=True),
+    update("only validated kraft.version", (KRAFT, 1, UP), validate_only=True),
+    update("version 0 goes up only", (GROUP, 0, SAFE), version=0),
+    update("one down", (TRANSACTION, 1, SAFE)),
+    update("up again", (TRANSACTION, 2, UP), version=1),
+    update("up again by a downgrade", (SHARE, 0, SAFE), (STREAMS, 0, UNSAFE), (GROUP, 0, SAFE), version=1),
+    update("all up, in version 0", (SHARE, 1, UP), (STREAMS, 1, UP), (GROUP, 1, UP), version=0),
+    update("to a newer level by a downgrade", (TRANSACTION, 1, SAFE)),
+    update("and back by a downgrade", (TRANSACTION, 2, UNSAFE)),
+    update("twice", (TRANSACTION, 2, UP), (TRANSACTION, 0, SAFE)),
+    update("twice, good last", (TRANSACTION, 9, UP), (TRANSACTION, 2, UP), version=1),
+    update("elr off", (ELR, 0, SAFE)),
+    alter("a broker's own minimum", "1", "min.insync.replicas", "2"),
+    alter("another broker's own minimum", "2", "min.insync.replicas", "3"),
+    alter("no minimum of the cluster", "", "min.insync.replicas", None),
+    alter("something else of a broker", "3", "num.io.threads", "9"),
+    update("elr on, validated", (ELR, 1, UP), validate_only=True),
+    update("elr on", (ELR, 1, UP), (GROUP, 1, UP)),
+    update("elr on again", (ELR, 1, UP)),
+]
+
+
+def run(side: Any) -> dict[str, Any]:
+    for broker_id in (1, 2, 3):
+        side.add_broker(broker_id, None, 1)
+    side.skip_start()
+    outcomes = {}
+    for case in CASES:
+        outcomes[case.name] = side.outcome(case.request, case.version)
+        outcomes[f"finalized after {case.name}"] = finalized(side)
+    return outcomes
+
+
+def finalized(side: Any) -> dict[str, int]:
+    answer = side.ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
+    return {feature.name: feature.max_version_level for feature in answer.finalized_features}
+
+
+@pytest.fixture(scope="module")
+def outcomes(on_both: Any) -> Any:
+    return on_both(run)
+
+
+@pytest.mark.parametrize("name", [case.name for case in CASES])
+def test_answers_and_writes_what_kafka_does(outcomes: Any, name: str) -> None:
+    theirs, ours = outcomes
+    assert ours[name] == theirs[name]
+    assert ours[f"finalized after {name}"] == theirs[f"finalized after {name}"]
+
+
+LEVELS = [
+    update("elr too early", (ELR, 1, UP)),
+    update("elr with too low a metadata.version", (METADATA, 22, UP), (ELR, 1, UP)),
+    update("down across 14", (METADATA, 13, SAFE)),
+    update("no metadata change", (METADATA, 14, UNSAFE)),
+    update("registers the controller", (METADATA, 16, UP)),
+    update("down to 15", (METADATA, 15, SAFE), version=1),
+    update("down to 14", (METADATA, 14, UNSAFE), version=1),
+    update("up to 22", (METADATA, 22, UP)),
+    update("down to 17", (METADATA, 17, SAFE)),
+    update("down to 16", (METADATA, 16, SAFE)),
+    alter("a broker's minimum", "1", "min.insync.replicas", "2"),
+    update("elr with its metadata.version", (ELR, 1, UP), (METADATA, 23, UP)),
+    update("up to 29", (METADATA, 29, UP)),
+    update("down to 23", (METADATA, 23, SAFE)),
+    update("down to 22", (METADATA, 22, SAFE)),
+    update("up to 30", (METADATA, 30, UP), (SHARE, 1, UP), (STREAMS, 1, UP), (GROUP, 1, UP), (TRANSACTION, 2, UP)),
+]
+
+
+def run_levels(side: Any) -> dict[str, Any]:
+    side.add_broker(1, None, 1)
+    side.new_records()
+    outcomes = {}
+    for case in LEVELS:
+        outcome = side.outcome(case.request, case.version)
+        records = [record for record in outcome.records if record[0] != "RegisterControllerRecord"]
+        outcomes[case.name] = (outcome.answer, records, finalized(side))
+        if case.name == "registers the controller" and records == outcome.records:
+            side.skip_start()
+    return outcomes
+
+
+def test_goes_up_and_down_as_kafka_does(on_both: Any) -> None:
+    theirs, ours = on_both(run_levels, "3.6-IV2")
+    for case in LEVELS:
+        assert ours[case.name] == theirs[case.name], case.name
+
+
+RANGES: dict[int, dict[str, tuple[int, int]]] = {
+    1: {METADATA: (7, 30), KRAFT: (0, 1), GROUP: (0, 1)},
+    3: {METADATA: (7, 25), KRAFT: (0, 1)},
+    8: {METADATA: (7, 24), KRAFT: (0, 1), GROUP: (0, 1), TRANSACTION: (0, 1)},
+    12: {METADATA: (18, 32767), KRAFT: (1, 1), TRANSACTION: (0, 2)},
+    21: {METADATA: (20, 20), KRAFT: (0, 1)},
+}
+
+UNSUPPORTED = [
+    update("metadata.version that some do not know", (METADATA, 30, UP)),
+    update("metadata.version that one does not know", (METADATA, 25, UP)),
+    update("metadata.version that all but one know", (METADATA, 21, UP)),
+    update("metadata.version that some left", (METADATA, 17, SAFE)),
+    update("group.version that some do not know", (GROUP, 1, UP)),
+    update("transaction.version that one does not know", (TRANSACTION, 2, UP)),
+    update("share.version that nobody knows", (SHARE, 1, UP)),
+    update("share.version 0", (SHARE, 0, SAFE)),
+]
+
+
+def run_unsupported(side: Any) -> dict[str, Any]:
+    for broker_id, ranges in RANGES.items():
+        request = BrokerRegistrationRequest(
+            broker_id=broker_id,
+            cluster_id=side.cluster_id,
+            incarnation_id=bytes([broker_id]) * 16,
+            listeners=[Listener(name="PLAINTEXT", host="localhost", port=9000 + broker_id, security_protocol=0)],
+            features=[
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in ranges.items()
+            ],
+            log_dirs=[bytes([broker_id, 7]) * 8],
+        )
+        assert side.ask(request, 4).error_code == 0
+    side.skip_start()
+    return {case.name: side.outcome(case.request, case.version) for case in UNSUPPORTED}
+
+
+def test_names_who_does_not_know_a_level(on_both: Any) -> None:
+    theirs, ours = on_both(run_unsupported, "3.8-IV0")
+    assert ours == theirs
+
+
+KRAFT_UPDATES = [
+    update("validated", (KRAFT, 1, UP), validate_only=True),
+    update("to 0", (KRAFT, 0, UP)),
+    update("by a downgrade", (KRAFT, 1, SAFE)),
+    update("with another", (KRAFT, 1, UP), (GROUP, 0, SAFE)),
+    update("again", (KRAFT, 1, UP)),
+    update("and back", (KRAFT, 0, UNSAFE)),
+]
+
+
+def run_kraft(side: Any) -> dict[str, Any]:
+    side.skip_start()
+    outcomes = {}
+    for case in KRAFT_UPDATES:
+        side.control_types.clear()
+        outcomes[case.name] = (side.outcome(case.request, case.version), side.control_types[:], finalized(side))
+    return outcomes
+
+
+def test_upgrades_kraft_version_as_kafka_does(tmp_path: Path, side_of: Any) -> None:
+    """kraft.version 0 is a quorum whose voters are configuration; with 1 they are in the log (KIP-853)."""
+    cluster_id = random_uuid()
+    kafka = KafkaController(tmp_path, cluster_id)
+    del kafka.properties["controller.quorum.bootstrap.servers"]
+    kafka.properties["controller.quorum.voters"] = f"3000@{kafka.bootstrap}"
+    KafkaServer.format(kafka, "--feature", "kraft.version=0")
+    kafka.start()
+    try:
+        kafka.wait_until_running()
+        with closing(side_of(kafka.bootstrap, cluster_id)) as side:
+            theirs = run_kraft(side)
+    finally:
+        kafka.kill()
+    with (
+        Controller.sync(kraft_version=0) as controller,
+        closing(side_of(controller.bootstrap, controller.cluster_id)) as side,
+    ):
+        ours = run_kraft(side)
+    assert ours == theirs

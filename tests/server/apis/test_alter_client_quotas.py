@@ -1,0 +1,174 @@
+"""AlterClientQuotas: every rule, and what is written."""
+
+import math
+
+import pytest
+from mockraft.server.apis import alter_client_quotas
+from mockraft.wire import error_codes
+from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
+
+USER, CLIENT, IP = "user", "client-id", "ip"
+RATE = "producer_byte_rate"
+
+
+def entry(entity, *changes):
+    """An entity as a dict, changes as (key, value)."""
+    return EntryData(
+        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
+        ops=[OpData(key=key, value=value or 0.0, remove=value is None) for key, value in changes],
+    )
+
+
+def request(*entries, **fields):
+    return AlterClientQuotasRequest(entries=list(entries), **fields)
+
+
+def said(response):
+    return [
+        ({part.entity_type: part.entity_name for part in each.entity}, each.error_code) for each in response.entries
+    ]
+
+
+def written(cluster):
+    return [
+        (
+            {part.entity_type: part.entity_name for part in record.entity},
+            record.key,
+            None if record.remove else record.value,
+        )
+        for record, version in cluster.written()
+        if version == 0
+    ]
+
+
+@pytest.fixture
+def refusal(cluster, ask):
+    def message(entity, *changes):
+        (answer,) = ask(cluster, request(entry(entity, *changes))).entries
+        assert answer.error_code == error_codes.INVALID_REQUEST
+        assert cluster.written() == []
+        return answer.error_message
+
+    return message
+
+
+def test_quotas_are_set_changed_and_removed(cluster, ask):
+    ann = {USER: "ann"}
+    assert said(ask(cluster, request(entry(ann, (RATE, 5), ("request_percentage", 0.5))))) == [(ann, 0)]
+    assert sorted(written(cluster), key=str) == [(ann, RATE, 5.0), (ann, "request_percentage", 0.5)]
+    ask(cluster, request(entry(ann, (RATE, None), ("request_percentage", 1))))
+    assert sorted(written(cluster), key=str) == [(ann, RATE, None), (ann, "request_percentage", 1.0)]
+    assert cluster.controller.image.client_quotas == {((USER, "ann"),): {"request_percentage": 1.0}}
+
+
+def test_what_changes_nothing_is_not_written(cluster, ask):
+    asked = request(entry({USER: "ann"}, (RATE, 5), ("request_percentage", math.nan)))
+    ask(cluster, asked)
+    assert len(written(cluster)) == 2
+    assert said(ask(cluster, asked)) == [({USER: "ann"}, 0)]
+    ask(cluster, request(entry({USER: "ann"}, ("consumer_byte_rate", None), ("no.such", None))))
+    assert written(cluster) == []
+
+
+def test_an_entity_is_the_same_in_any_order(cluster, ask):
+    ask(cluster, request(entry({USER: "ann", CLIENT: None}, (RATE, 5))))
+    (record,) = (record for record, _ in cluster.written())
+    assert [part.entity_type for part in record.entity] == [CLIENT, USER]
+    ask(cluster, request(entry({CLIENT: None, USER: "ann"}, (RATE, 5))))
+    assert cluster.written() == []
+
+
+def test_a_default_entity_is_not_one_of_the_empty_name(refusal, cluster, ask):
+    assert said(ask(cluster, request(entry({USER: None}, (RATE, 1))))) == [({USER: None}, 0)]
+    assert refusal({USER: ""}) == "Empty user not supported"
+    assert refusal({USER: "a", CLIENT: ""}) == "Empty client-id not supported"
+
+
+def test_an_entity_has_known_types(refusal):
+    assert refusal({}) == "Invalid empty client quota entity"
+    assert refusal({"group": "g"}) == "Unhandled client quota entity type: group"
+    combined = "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
+    assert refusal({IP: "10.0.0.1", USER: "ann"}) == combined
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1", "::1", "[fe80::1]", "localhost", None])
+def test_an_ip_is_an_address(cluster, ask, address):
+    assert said(ask(cluster, request(entry({IP: address}, ("connection_creation_rate", 1))))) == [({IP: address}, 0)]
+    assert len(written(cluster)) == 1
+
+
+@pytest.mark.parametrize("address", ["10.0.0.256", "nowhere.example", "1.2.3.4/24"])
+def test_names_are_not_looked_up(refusal, address):
+    assert refusal({IP: address}) == f"{address} is not a valid IP or resolvable host."
+
+
+@pytest.mark.parametrize(
+    ("entity", "key", "value", "why"),
+    [
+        ({USER: "a"}, "connection_creation_rate", 1, "Invalid configuration key connection_creation_rate"),
+        ({IP: None}, RATE, 1, f"Invalid configuration key {RATE}"),
+        ({USER: "a"}, "no.such", -1, "Invalid configuration key no.such"),
+        ({USER: "a"}, RATE, 0.0, f"Quota {RATE} must be greater than 0"),
+        ({USER: "a"}, "request_percentage", -0.5, "Quota request_percentage must be greater than 0"),
+        ({USER: "a"}, RATE, 2.0**64, f"Proposed value for {RATE} is too large for a LONG."),
+        (
+            {IP: None},
+            "connection_creation_rate",
+            2.0**31,
+            "Proposed value for connection_creation_rate is too large for an INT.",
+        ),
+        ({CLIENT: "c"}, RATE, 1.5, f"{RATE} cannot be a fractional value."),
+    ],
+)
+def test_a_key_has_its_values(refusal, entity, key, value, why):
+    assert refusal(entity, (key, value)) == why
+
+
+def test_a_bad_entity_leaves_the_others_alone(cluster, ask):
+    asked = request(entry({USER: "a"}, (RATE, 1)), entry({USER: "b"}, (RATE, -1)), entry({USER: "c"}, (RATE, 1)))
+    assert said(ask(cluster, asked)) == [({USER: "a"}, 0), ({USER: "b"}, 42), ({USER: "c"}, 0)]
+    assert [entity for entity, _, _ in written(cluster)] == [{USER: "a"}, {USER: "c"}]
+
+
+def test_an_entity_asked_for_twice_is_refused_after_its_first_entry_is_written(cluster, ask):
+    entity = {USER: "ann", CLIENT: None}
+    (answer,) = ask(cluster, request(*(entry(entity, (RATE, rate)) for rate in (1, 2, 3)))).entries
+    assert answer.error_message == "Ignoring duplicate entity ClientQuotaEntity(entries={client-id=null, user=ann})"
+    assert written(cluster) == [(entity, RATE, 1.0)]
+
+
+def test_a_key_asked_for_twice_is_refused(refusal):
+    why = "Ignoring duplicate entity ClientQuotaEntity(entries={user=ann})"
+    assert refusal({USER: "ann"}, (RATE, 1), (RATE, 1)) == why
+
+
+def test_only_validating_writes_nothing(cluster, ask):
+    asked = request(entry({USER: "a"}, (RATE, 1)), entry({USER: "b"}, (RATE, -1)), validate_only=True)
+    assert said(ask(cluster, asked)) == [({USER: "a"}, 0), ({USER: "b"}, 42)]
+    assert cluster.written() == []
+
+
+def test_too_many_changes_are_refused_as_a_whole(cluster, ask):
+    entries = [entry({USER: str(number)}, (RATE, 1)) for number in range(10_001)]
+    response = ask(cluster, request(*entries, validate_only=True))
+    assert {code for _, code in said(response)} == {error_codes.POLICY_VIOLATION}
+
+
+def test_a_restart_remembers(cluster, ask):
+    ask(
+        cluster,
+        request(entry({USER: "ann", CLIENT: None}, (RATE, 5)), entry({IP: None}, ("connection_creation_rate", 1))),
+    )
+    image = cluster.controller.image
+    replayed = type(image)()
+    for offset, (record, _) in cluster.log.records():
+        replayed.apply(record, offset)
+    assert replayed.client_quotas == image.client_quotas
+
+
+def test_says_an_error_for_each_entry_in_the_words_of_its_code():
+    response = alter_client_quotas.error(
+        request(entry({USER: "a"}), entry({IP: None})), error_codes.NOT_CONTROLLER, "x"
+    )
+    assert said(response) == [({USER: "a"}, 41), ({IP: None}, 41)]
+    assert {each.error_message for each in response.entries} == {error_codes.message(error_codes.NOT_CONTROLLER)}
