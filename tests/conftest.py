@@ -109,7 +109,7 @@ class Cluster:
     def write(self, *records: RecordAt) -> None:
         """Write records that no API of this rig writes."""
         self.mark()
-        self.controller.commit(ControllerResult(list(records), None), self.now_ms)
+        self.controller.commit(ControllerResult(list(records), None, atomic=False), self.now_ms)
 
     def create_topic(self, name: str, *partitions: list[int], topic_id: bytes | None = None, **fields: Any) -> bytes:
         """A topic with these replicas by partition, all in sync and led by the first, unless `fields` say otherwise."""

@@ -23,20 +23,31 @@ def handle(request: Any, _ctx: RequestContext, controller: Controller) -> ListPa
     What does not exist is left out (ReplicationControlManager.listPartitionReassignments).
     """
     image = controller.image.topics
+    asked: Iterable[tuple[Topic | None, Iterable[int]]]
     if request.topics is None:
-        ongoing = [_ongoing(topic, sorted(topic.partitions)) for topic in image.by_id.values()]
+        by_topic: dict[bytes, list[int]] = {}
+        for topic_id, partition_id in image.index.reassigning():
+            by_topic.setdefault(topic_id, []).append(partition_id)
+        asked = [(image.by_id[topic_id], partition_ids) for topic_id, partition_ids in by_topic.items()]
     else:
-        ongoing = [
-            _ongoing(topic, asked.partition_indexes)
-            for asked in request.topics
-            if (topic := image.by_name.get(asked.name)) is not None
-        ]
+        asked = [(image.by_name.get(topic.name), topic.partition_indexes) for topic in request.topics]
+    ongoing = [_ongoing(topic, partition_ids) for topic, partition_ids in asked if topic is not None]
     return ListPartitionReassignmentsResponse(error_message=None, topics=[each for each in ongoing if each.partitions])
 
 
-def error(_request: Any, error_code: int, message: str | None) -> ListPartitionReassignmentsResponse:
-    """The error for the request as a whole."""
-    return ListPartitionReassignmentsResponse(error_code=error_code, error_message=message)
+def error(request: Any, error_code: int, message: str | None) -> ListPartitionReassignmentsResponse:
+    """The error for the request, and the partitions it named with nothing said of them."""
+    return ListPartitionReassignmentsResponse(
+        error_code=error_code,
+        error_message=message,
+        topics=[
+            OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[OngoingPartitionReassignment(partition_index=index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics or ()
+        ],
+    )
 
 
 def _ongoing(topic: Topic, partition_ids: Iterable[int]) -> OngoingTopicReassignment:

@@ -52,6 +52,9 @@ def test_leaves_out_what_does_not_exist(reassigning: Any) -> None:
     assert listed(reassigning, ("unknown", [0]), ("moved", [7]), ("still", [0])) == {}
 
 
-def test_says_an_error_for_the_whole_request() -> None:
-    response = API.error(ListPartitionReassignmentsRequest(), 41, "not the controller")
-    assert (response.error_code, response.error_message, response.topics) == (41, "not the controller", [])
+def test_says_an_error_for_the_request_and_names_its_partitions() -> None:
+    topics = [ListPartitionReassignmentsTopics(name="moved", partition_indexes=[1, 0])]
+    response = API.error(ListPartitionReassignmentsRequest(topics=topics), 41, "not the controller")
+    assert (response.error_code, response.error_message) == (41, "not the controller")
+    assert [[each.partition_index for each in topic.partitions] for topic in response.topics] == [[1, 0]]
+    assert API.error(ListPartitionReassignmentsRequest(topics=None), 41, None).topics == []

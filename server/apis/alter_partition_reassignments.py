@@ -1,0 +1,76 @@
+"""AlterPartitionReassignments (45), versions 0-1: KIP-455, KIP-860 (from version 1 the factor may be held fast).
+
+A request that leaves no time is over before its turn in Kafka's event queue comes; any other is done in time.
+Not done: authorisation.
+"""
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.reassignments import Reassigned, alter_reassignments
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+from mockraft.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
+from mockraft.wire.messages.alter_partition_reassignments_response import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+
+
+def handle(
+    request: AlterPartitionReassignmentsRequest, ctx: RequestContext, controller: Controller
+) -> AlterPartitionReassignmentsResponse:
+    """Each partition's reassignment begun, replaced or cancelled, or why not."""
+    if not request.topics:
+        return AlterPartitionReassignmentsResponse()
+    if request.timeout_ms <= 0:
+        raise ApiError(error_codes.REQUEST_TIMED_OUT)
+    may_change_factor = request.allow_replication_factor_change
+    result = alter_reassignments(controller, request.topics, may_change_factor=may_change_factor)
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=may_change_factor,
+        error_message=None,
+        responses=_responses(controller.commit(result, ctx.now_ms)),
+    )
+
+
+def error(
+    request: AlterPartitionReassignmentsRequest, error_code: int, message: str | None
+) -> AlterPartitionReassignmentsResponse:
+    """The error for the request and for each of its partitions."""
+    refusal = ApiError(error_code, message)
+    reassigned: Reassigned = [
+        (topic.name, [(partition.partition_index, refusal) for partition in topic.partitions])
+        for topic in request.topics
+    ]
+    return AlterPartitionReassignmentsResponse(
+        error_code=error_code, error_message=message, responses=_responses(reassigned)
+    )
+
+
+def _responses(reassigned: Reassigned) -> list[ReassignableTopicResponse]:
+    return [
+        ReassignableTopicResponse(
+            name=name,
+            partitions=[
+                ReassignablePartitionResponse(partition_index=partition_id, error_message=None)
+                if refusal is None
+                else ReassignablePartitionResponse(
+                    partition_index=partition_id, error_code=refusal.error_code, error_message=refusal.message
+                )
+                for partition_id, refusal in partitions
+            ],
+        )
+        for name, partitions in reassigned
+    ]
+
+
+API = Api(
+    request=AlterPartitionReassignmentsRequest,
+    response=AlterPartitionReassignmentsResponse,
+    handle=handle,
+    min_version=0,
+    max_version=1,
+    error=error,
+    forwardable=True,
+)

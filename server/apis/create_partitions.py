@@ -1,0 +1,57 @@
+"""CreatePartitions (37), versions 0-3: KIP-195 (the API), KIP-599 (version 3).
+
+Repeated names are refused here, all else by the controller. A request that leaves no time is over before its turn in
+Kafka's event queue comes; any other is done in time. Not done: authorisation, the controller mutation quota (KIP-599).
+"""
+
+from collections import Counter
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.java_values import in_hash_map_order
+from mockraft.server.controller.partition_creation import create_partitions
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest
+from mockraft.wire.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
+
+
+def handle(request: CreatePartitionsRequest, ctx: RequestContext, controller: Controller) -> CreatePartitionsResponse:
+    """Each topic with its new partitions made, or why not; Kafka keeps the names in hash sets, which order them."""
+    times = Counter(topic.name for topic in request.topics)
+    repeated = in_hash_map_order({name: None for name, count in times.items() if count > 1})
+    by_name = {topic.name: topic for topic in request.topics}
+    asked = [topic for name, topic in in_hash_map_order(by_name) if times[name] == 1]
+    results = [_result(name, error_codes.INVALID_REQUEST, "Duplicate topic name.") for name, _ in repeated]
+    if asked:
+        if request.timeout_ms <= 0:
+            raise ApiError(error_codes.REQUEST_TIMED_OUT)
+        result = create_partitions(controller, asked)
+        if request.validate_only:
+            result.records.clear()
+        for name, refusal in controller.commit(result, ctx.now_ms).items():
+            if refusal is None:
+                results.append(_result(name, error_codes.NONE, None))
+            else:
+                results.append(_result(name, refusal.error_code, refusal.message))
+    return CreatePartitionsResponse(results=results)
+
+
+def error(request: CreatePartitionsRequest, error_code: int, message: str | None) -> CreatePartitionsResponse:
+    """The error for each topic of the request."""
+    return CreatePartitionsResponse(results=[_result(topic.name, error_code, message) for topic in request.topics])
+
+
+def _result(name: str, error_code: int, message: str | None) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=name, error_code=error_code, error_message=message)
+
+
+API = Api(
+    request=CreatePartitionsRequest,
+    response=CreatePartitionsResponse,
+    handle=handle,
+    min_version=0,
+    max_version=3,
+    error=error,
+    forwardable=True,
+)

@@ -1,0 +1,80 @@
+"""ElectLeaders (43), versions 0-2: KIP-183 (preferred leaders), KIP-460 (unclean elections, from version 1).
+
+A request that leaves no time is over before its turn in Kafka's event queue comes; any other is done in time.
+Not done: authorisation.
+"""
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.requested_elections import Elections, elect_leaders
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest
+from mockraft.wire.messages.elect_leaders_response import (
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+_VERSION_WITH_ERROR_CODE = 1
+
+
+def handle(request: ElectLeadersRequest, ctx: RequestContext, controller: Controller) -> ElectLeadersResponse:
+    """Each partition's election, or why it was none; all partitions (null) are told without those in order."""
+    asked = request.topic_partitions
+    if asked == []:
+        return ElectLeadersResponse()
+    if request.timeout_ms <= 0:
+        raise ApiError(error_codes.REQUEST_TIMED_OUT)
+    places = None if asked is None else [(topic.topic, topic.partitions) for topic in asked]
+    elections = controller.commit(elect_leaders(controller, request.election_type, places), ctx.now_ms)
+    return ElectLeadersResponse(replica_election_results=_results(elections))
+
+
+def error(request: ElectLeadersRequest, error_code: int, message: str | None) -> ElectLeadersResponse:
+    """The error for the request and for each of its partitions."""
+    refusal = ApiError(error_code, message)
+    elections: Elections = [
+        (topic.topic, [(partition_id, refusal) for partition_id in topic.partitions])
+        for topic in request.topic_partitions or ()
+    ]
+    return _Refused(error_code=error_code, replica_election_results=_results(elections))
+
+
+class _Refused(ElectLeadersResponse):
+    """Version 0 has no place for an error of the request: there the partitions alone tell it."""
+
+    __slots__ = ()
+
+    def write(self, version: int) -> bytes:
+        if version < _VERSION_WITH_ERROR_CODE:
+            return ElectLeadersResponse(replica_election_results=self.replica_election_results).write(version)
+        return super().write(version)
+
+
+def _results(elections: Elections) -> list[ReplicaElectionResult]:
+    return [
+        ReplicaElectionResult(
+            topic=name,
+            partition_result=[
+                PartitionResult(partition_id=partition_id, error_message=None)
+                if refusal is None
+                else PartitionResult(
+                    partition_id=partition_id, error_code=refusal.error_code, error_message=refusal.message
+                )
+                for partition_id, refusal in elected
+            ],
+        )
+        for name, elected in elections
+    ]
+
+
+API = Api(
+    request=ElectLeadersRequest,
+    response=ElectLeadersResponse,
+    handle=handle,
+    min_version=0,
+    max_version=2,
+    error=error,
+    forwardable=True,
+)

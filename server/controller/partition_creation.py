@@ -1,0 +1,102 @@
+"""More partitions for topics that there are (ReplicationControlManager.createPartitions; KIP-195).
+
+Not done: the controller mutation quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from mockraft.server.controller.image import Partition, Topic
+from mockraft.server.controller.placement import place, usable_brokers
+from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
+from mockraft.server.controller.topics import check_manual_assignment, invalid_assignment, new_partition
+from mockraft.wire import error_codes
+from mockraft.wire.messages.create_partitions_request import CreatePartitionsAssignment, CreatePartitionsTopic
+from mockraft.wire.metadata_log_frame import RecordAt
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.controller import Controller
+
+
+def create_partitions(
+    controller: Controller, topics: Sequence[CreatePartitionsTopic]
+) -> ControllerResult[Mapping[str, ApiError | None]]:
+    """The records of the partitions that are added, one batch; per name why not. Names are distinct.
+
+    Kafka's quirk: a topic that is too much for one batch is refused with UNKNOWN_SERVER_ERROR, yet of its partitions
+    those that the batch still takes are written.
+    """
+    records: list[RecordAt] = []
+    results: dict[str, ApiError | None] = {}
+    for asked in topics:
+        results[asked.name] = None
+        try:
+            _add_partitions(controller, asked, records)
+        except ApiError as refusal:
+            results[asked.name] = refusal
+    return ControllerResult(records, results, "partitions created")
+
+
+def _add_partitions(controller: Controller, asked: CreatePartitionsTopic, records: list[RecordAt]) -> None:
+    topic = controller.image.topics.by_name.get(asked.name)
+    if topic is None:
+        raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION)
+    count = len(topic.partitions)
+    if asked.count == count:
+        raise ApiError(error_codes.INVALID_PARTITIONS, f"Topic already has {count} partition(s).")
+    if asked.count < count:
+        message = f"The topic {asked.name} currently has {count} partition(s); {asked.count} would not be an increase."
+        raise ApiError(error_codes.INVALID_PARTITIONS, message)
+    added = asked.count - count
+    # One more than there is room for is enough to know that it is too much.
+    room = RECORDS_PER_BATCH_MAX - len(records)
+    if asked.assignments is None:
+        partitions = _placed(controller, topic, min(added, room + 1))
+    else:
+        if len(asked.assignments) != added:
+            raise invalid_assignment(
+                f"Attempted to add {added} additional partition(s), but only {len(asked.assignments)} assignment(s) "
+                "were specified."
+            )
+        partitions = _assigned(controller, topic, asked.assignments)
+    version = controller.image.version
+    records += [
+        partition.to_record(topic.topic_id, partition_id, version)
+        for partition_id, partition in enumerate(partitions[:room], count)
+    ]
+    if len(partitions) > room:
+        raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
+
+
+def _assigned(
+    controller: Controller, topic: Topic, assignments: Sequence[CreatePartitionsAssignment]
+) -> list[Partition]:
+    partitions = []
+    for partition_id, assignment in enumerate(assignments, len(topic.partitions)):
+        check_manual_assignment(controller, assignment.broker_ids, len(topic.partitions[0].replicas))
+        partition = new_partition(controller, assignment.broker_ids)
+        if partition is None:
+            raise invalid_assignment(
+                f"All brokers specified in the manual partition assignment for partition {partition_id} are fenced or "
+                "in controlled shutdown."
+            )
+        partitions.append(partition)
+    return partitions
+
+
+def _placed(controller: Controller, topic: Topic, added: int) -> list[Partition]:
+    """As many replicas each as the first partition has."""
+    replication_factor = len(topic.partitions[0].replicas)
+    partitions = []
+    for replicas in place(usable_brokers(controller), added, replication_factor, controller.chance):
+        partition = new_partition(controller, replicas)
+        if partition is None:
+            message = (
+                f"Unable to replicate the partition {replication_factor} time(s): All brokers are currently fenced or "
+                "in controlled shutdown."
+            )
+            raise ApiError(error_codes.INVALID_REPLICATION_FACTOR, message)
+        partitions.append(partition)
+    return partitions

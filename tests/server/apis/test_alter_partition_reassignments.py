@@ -1,0 +1,253 @@
+import pytest
+from mockraft.wire import error_codes
+from mockraft.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
+from mockraft.wire.records.partition_change_record import PartitionChangeRecord
+
+
+def request(targets, fast=False, timeout_ms=1000):
+    """Targets by topic and partition; `fast` holds the replication factor fast."""
+    return AlterPartitionReassignmentsRequest(
+        timeout_ms=timeout_ms,
+        allow_replication_factor_change=not fast,
+        topics=[
+            ReassignableTopic(
+                name=topic,
+                partitions=[ReassignablePartition(partition_index=i, replicas=ids) for i, ids in partitions.items()],
+            )
+            for topic, partitions in targets.items()
+        ],
+    )
+
+
+def said(response):
+    return {
+        topic.name: [(each.partition_index, each.error_code, each.error_message) for each in topic.partitions]
+        for topic in response.responses
+    }
+
+
+@pytest.fixture
+def five(cluster):
+    cluster.start(1, 2, 3, 4, 5)
+    return cluster
+
+
+@pytest.fixture
+def move(five, ask):
+    """`move(target)`: reassign t-0, which must be accepted; gives the record, or None."""
+
+    def run(target, fast=False):
+        assert said(ask(five, request({"t": {0: target}}, fast))) == {"t": [(0, 0, None)]}
+        written = five.written()
+        assert len(written) <= 1
+        return written[0].record if written else None
+
+    return run
+
+
+def in_sync(cluster, ask, topic_id, *isr):
+    partition = cluster.partition(topic_id)
+    data = PartitionData(
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        new_isr_with_epochs=[BrokerState(broker_id=member) for member in isr],
+    )
+    proposal = AlterPartitionRequest(
+        broker_id=partition.leader,
+        broker_epoch=cluster.broker(partition.leader).broker_epoch,
+        topics=[TopicData(topic_id=topic_id, partitions=[data])],
+    )
+    return ask(cluster, proposal).topics[0].partitions[0]
+
+
+def assignment(partition):
+    return partition.replicas, partition.adding_replicas, partition.removing_replicas
+
+
+def dirs(cluster, *broker_ids):
+    return [cluster.broker(broker_id).log_dirs[0] for broker_id in broker_ids]
+
+
+def test_new_replicas_come_before_the_old_ones_leave(five, ask, move):
+    topic_id = five.create_topic("t", [2, 1])
+    assert move([4, 3]) == PartitionChangeRecord(
+        partition_id=0,
+        topic_id=topic_id,
+        replicas=[4, 3, 1, 2],
+        adding_replicas=[3, 4],
+        removing_replicas=[1, 2],
+        directories=dirs(five, 4, 3, 1, 2),
+    )
+    assert in_sync(five, ask, topic_id, 2, 1, 3).error_code == 0
+    assert assignment(five.partition(topic_id)) == ((4, 3, 1, 2), (3, 4), (1, 2))
+    assert in_sync(five, ask, topic_id, 2, 1, 3, 4).error_code == error_codes.NEW_LEADER_ELECTED
+    assert [record for record, _ in five.written()] == [
+        PartitionChangeRecord(
+            partition_id=0,
+            topic_id=topic_id,
+            isr=[3, 4],
+            leader=4,
+            replicas=[4, 3],
+            adding_replicas=[],
+            removing_replicas=[],
+            directories=dirs(five, 4, 3),
+        )
+    ]
+
+
+def test_another_order_is_reached_at_once(five, move):
+    topic_id = five.create_topic("t", [1, 2])
+    assert move([2, 1]) == PartitionChangeRecord(
+        partition_id=0, topic_id=topic_id, replicas=[2, 1], directories=dirs(five, 2, 1)
+    )
+
+
+def test_replicas_only_removed_are_gone_at_once_and_the_leader_epoch_grows(five, move):
+    topic_id = five.create_topic("t", [1, 2, 3])
+    record = move([1, 3])
+    assert (record.replicas, record.isr, record.leader) == ([1, 3], [1, 3], 1)
+    assert (record.adding_replicas, record.removing_replicas) == (None, None)
+    assert five.partition(topic_id).leader_epoch == 1
+    assert move([3]).leader == 3
+
+
+def test_replicas_are_not_removed_while_what_stays_is_out_of_sync(five, ask, move):
+    topic_id = five.create_topic("t", [1, 2, 3], isr=[1, 2])
+    assert assignment_of(move([1, 3])) == ([1, 3, 2], None, [2])
+    assert in_sync(five, ask, topic_id, 1, 3, 2).error_code == 0
+    assert assignment(five.partition(topic_id)) == ((1, 3), (), ())
+
+
+def assignment_of(record):
+    return record.replicas, record.adding_replicas, record.removing_replicas
+
+
+def test_the_same_replicas_are_no_change(five, move):
+    five.create_topic("t", [1, 2])
+    assert move([1, 2]) is None
+
+
+def test_fenced_brokers_may_be_moved_to(five, move):
+    five.create_topic("t", [1, 2])
+    five.fence(3)
+    assert move([1, 3]).adding_replicas == [3]
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ([], "The manual partition assignment includes an empty replica list."),
+        ([1, 9], "The manual partition assignment includes broker 9, but no such broker is registered."),
+        ([1, 2, 1], "The manual partition assignment includes the broker 1 more than once."),
+    ],
+)
+def test_refuses_a_bad_target_and_moves_the_others(five, ask, target, message):
+    five.create_topic("t", [1, 2], [1, 2])
+    response = ask(five, request({"t": {0: target, 1: [2, 1]}}))
+    assert said(response) == {"t": [(0, error_codes.INVALID_REPLICA_ASSIGNMENT, message), (1, 0, None)]}
+    assert [record.partition_id for record, _ in five.written()] == [1]
+
+
+def test_what_does_not_exist_is_unknown(five, ask):
+    five.create_topic("t", [1, 2])
+    code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
+    assert said(ask(five, request({"no-such": {0: [1]}, "t": {7: None}}))) == {
+        "no-such": [(0, code, "Unable to find a topic named no-such.")],
+        "t": [(7, code, "Unable to find partition t:7.")],
+    }
+
+
+def test_a_factor_held_fast_is_that_of_the_target_on_the_way(five, ask, move):
+    five.create_topic("t", [1, 2])
+    code = error_codes.INVALID_REPLICATION_FACTOR
+    response = ask(five, request({"t": {0: [1]}}, fast=True))
+    assert said(response) == {"t": [(0, code, "The replication factor is changed from 2 to 1")]}
+    assert response.allow_replication_factor_change is False
+    move([3, 4, 5])
+    response = ask(five, request({"t": {0: [1, 2]}}, fast=True))
+    assert said(response) == {"t": [(0, code, "The replication factor is changed from 3 to 2")]}
+    assert ask(five, request({"t": {0: [1, 2]}}), 0).responses[0].partitions[0].error_code == 0
+
+
+def test_one_on_its_way_is_sent_elsewhere_and_called_back(five, ask, move):
+    topic_id = five.create_topic("t", [1, 2])
+    move([1, 3])
+    assert assignment_of(move([1, 4])) == ([1, 4, 2, 3], [4], [2, 3])
+    back = move(None)
+    # 3 is no longer said to be added, so it stays; a replica left, so the leader is told again.
+    assert assignment_of(back) == ([1, 2, 3], [], [])
+    assert (back.leader, back.isr) == (1, None)
+    assert assignment(five.partition(topic_id)) == ((1, 2, 3), (), ())
+
+
+def test_a_target_of_all_that_is_there_leaves_the_way_as_it_is(five, move):
+    topic_id = five.create_topic("t", [1, 2])
+    move([3, 1])
+    assert assignment_of(move([1, 2, 3])) == ([1, 2, 3], None, None)
+    assert assignment(five.partition(topic_id)) == ((1, 2, 3), (3,), (2,))
+
+
+def test_without_a_reassignment_there_is_none_to_cancel(five, ask):
+    five.create_topic("t", [1, 2])
+    refused = [(0, error_codes.NO_REASSIGNMENT_IN_PROGRESS, None)]
+    assert said(ask(five, request({"t": {0: None}}))) == {"t": refused}
+
+
+def test_one_whose_old_replicas_are_lost_is_cancelled_only_uncleanly(five, ask, move):
+    topic_id = five.create_topic("t", [1, 2], isr=[3], leader=3, replicas=[3, 4, 1, 2], adding_replicas=[3, 4])
+    message = "Unable to revert partition assignment for t:0 because it would require an unclean leader election."
+    refused = [(0, error_codes.INVALID_REPLICA_ASSIGNMENT, message)]
+    assert said(ask(five, request({"t": {0: None}}))) == {"t": refused}
+    five.set_config("t", "unclean.leader.election.enable", "true")
+    record = move(None)
+    assert (record.replicas, record.isr, record.leader) == ([1, 2], [1], 1)
+    assert assignment(five.partition(topic_id)) == ((1, 2), (), ())
+
+
+def test_one_without_old_replicas_cannot_be_cancelled(five, ask):
+    five.create_topic("t", [3, 4], adding_replicas=[3, 4])
+    message = "Invalid replica assignment: addingReplicas contains all replicas."
+    refused = [(0, error_codes.INVALID_REPLICA_ASSIGNMENT, message)]
+    assert said(ask(five, request({"t": {0: None}}))) == {"t": refused}
+
+
+def test_a_topic_that_may_lose_records_still_moves_without_loss(five, move):
+    topic_id = five.create_topic("t", [1, 2], isr=[], leader=-1)
+    five.set_config("t", "unclean.leader.election.enable", "true")
+    assert move([2, 1]).leader == -2
+    assert five.partition(topic_id).leader == -1
+
+
+def test_nothing_asked_for_is_answered_at_once(five, ask):
+    response = ask(five, request({}, fast=True, timeout_ms=0))
+    assert (response.error_code, response.error_message, response.responses) == (0, "", [])
+    assert response.allow_replication_factor_change is True
+
+
+def test_a_request_that_leaves_no_time_is_over(five, ask):
+    response = ask(five, request({"t": {0: [1], 1: None}}, timeout_ms=0))
+    assert response.error_code == error_codes.REQUEST_TIMED_OUT
+    assert [each[:2] for each in said(response)["t"]] == [(0, 7), (1, 7)]
+
+
+def test_what_one_batch_does_not_take_is_refused_partition_by_partition(five, ask):
+    five.create_topic("t", *[[1, 2]] * 10_002)
+    response = ask(five, request({"t": {0: [1, 2]} | {index: [2, 1] for index in range(1, 10_002)}}))
+    assert said(response)["t"][-2:] == [(10_000, 0, None), (10_001, error_codes.UNKNOWN_SERVER_ERROR, None)]
+    assert len(five.written()) == 10_000
+
+
+@pytest.mark.parametrize(("level", "version"), [(7, 0), (16, 0), (17, 1), (22, 1), (23, 2)])
+def test_changes_are_written_as_the_level_can_read_them(new_cluster, ask, level, version):
+    cluster = new_cluster(metadata_version=level)
+    cluster.start(1, 2)
+    cluster.create_topic("t", [1])
+    ask(cluster, request({"t": {0: [2]}}))
+    ((record, written),) = cluster.written()
+    assert written == version
+    assert (record.directories is not None) == (level >= 17)

@@ -1,0 +1,178 @@
+import pytest
+from mockraft.wire import error_codes
+from mockraft.wire.messages.create_partitions_request import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from mockraft.wire.records.partition_record import PartitionRecord
+
+
+def more(name, count, *manual):
+    assignments = [CreatePartitionsAssignment(broker_ids=ids) for ids in manual] if manual else None
+    return CreatePartitionsTopic(name=name, count=count, assignments=assignments)
+
+
+def request(*topics, timeout_ms=1000, validate_only=False):
+    return CreatePartitionsRequest(topics=list(topics), timeout_ms=timeout_ms, validate_only=validate_only)
+
+
+def said(response):
+    return [(each.name, each.error_code, each.error_message) for each in response.results]
+
+
+@pytest.fixture
+def three(cluster):
+    cluster.start(1, 2, 3)
+    return cluster
+
+
+def test_writes_only_the_new_partitions(three, ask):
+    topic_id = three.create_topic("t", [1, 2])
+    assert said(ask(three, request(more("t", 3, [2, 3], [3, 1])))) == [("t", 0, None)]
+    assert three.written() == [
+        (
+            PartitionRecord(
+                partition_id=index,
+                topic_id=topic_id,
+                replicas=replicas,
+                isr=replicas,
+                leader=replicas[0],
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=[three.broker(broker_id).log_dirs[0] for broker_id in replicas],
+            ),
+            2,
+        )
+        for index, replicas in ((1, [2, 3]), (2, [3, 1]))
+    ]
+
+
+def test_places_as_many_replicas_as_the_first_partition_has(three, ask):
+    topic_id = three.create_topic("t", [1, 2])
+    ask(three, request(more("t", 9)))
+    partitions = [three.partition(topic_id, index) for index in range(1, 9)]
+    assert [len({*partition.replicas}) for partition in partitions] == [2] * 8
+    assert {partition.leader for partition in partitions} == {1, 2, 3}
+
+
+def test_fenced_replicas_are_not_in_sync_and_do_not_lead(three, ask):
+    topic_id = three.create_topic("t", [1, 2])
+    three.fence(2)
+    ask(three, request(more("t", 2, [2, 3])))
+    partition = three.partition(topic_id, 1)
+    assert (partition.replicas, partition.isr, partition.leader) == ((2, 3), (3,), 3)
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "message"),
+    [
+        (more("no-such", 2), error_codes.UNKNOWN_TOPIC_OR_PARTITION, None),
+        (more("t", 2), error_codes.INVALID_PARTITIONS, "Topic already has 2 partition(s)."),
+        (
+            more("t", 1),
+            error_codes.INVALID_PARTITIONS,
+            "The topic t currently has 2 partition(s); 1 would not be an increase.",
+        ),
+        (
+            more("t", 4, [1, 2]),
+            error_codes.INVALID_REPLICA_ASSIGNMENT,
+            "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified.",
+        ),
+        (
+            more("t", 3, []),
+            error_codes.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes an empty replica list.",
+        ),
+        (
+            more("t", 3, [1, 9]),
+            error_codes.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes broker 9, but no such broker is registered.",
+        ),
+        (
+            more("t", 3, [1, 1]),
+            error_codes.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes the broker 1 more than once.",
+        ),
+        (
+            more("t", 3, [1]),
+            error_codes.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes a partition with 1 replica(s), but this is not consistent with "
+            "previous partitions, which have 2 replica(s).",
+        ),
+        (
+            more("t", 4, [1, 2], [3, 4]),
+            error_codes.INVALID_REPLICA_ASSIGNMENT,
+            "All brokers specified in the manual partition assignment for partition 3 are fenced or in controlled "
+            "shutdown.",
+        ),
+        (
+            more("wide", 2),
+            error_codes.INVALID_REPLICATION_FACTOR,
+            "The target replication factor of 5 cannot be reached because only 4 broker(s) are registered or some "
+            "brokers have all their log directories cordoned.",
+        ),
+    ],
+)
+def test_refuses_one_topic_and_makes_the_others(three, ask, asked, code, message):
+    three.start(4, 5)
+    three.create_topic("t", [1, 2], [2, 3])
+    three.create_topic("other", [1])
+    three.create_topic("wide", [1, 2, 3, 4, 5])
+    three.fence(3)
+    three.fence(4)
+    three.unregister(5)
+    results = {name: rest for name, *rest in said(ask(three, request(asked, more("other", 2))))}
+    assert results == {asked.name: [code, message], "other": [0, None]}
+    assert [(record.topic_id, version) for record, version in three.written()] == [
+        (three.controller.image.topics.by_name["other"].topic_id, 2)
+    ]
+
+
+def test_refuses_all_when_nobody_lives(three, ask):
+    three.create_topic("t", [1])
+    for broker_id in (1, 2, 3):
+        three.fence(broker_id)
+    message = "All brokers are currently fenced, or have all their log directories cordoned."
+    assert said(ask(three, request(more("t", 2)))) == [("t", error_codes.INVALID_REPLICATION_FACTOR, message)]
+
+
+def test_repeated_names_are_refused_beside_the_others(three, ask):
+    three.create_topic("t", [1])
+    three.create_topic("u", [1])
+    response = ask(three, request(more("t", 2), more("u", 2), more("t", 3)))
+    assert said(response) == [("t", error_codes.INVALID_REQUEST, "Duplicate topic name."), ("u", 0, None)]
+
+
+def test_only_validating_answers_the_same_and_writes_nothing(three, ask):
+    three.create_topic("t", [1])
+    assert said(ask(three, request(more("t", 2), validate_only=True))) == [("t", 0, None)]
+    assert three.written() == []
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_a_request_that_leaves_no_time_is_over(three, ask, timeout_ms):
+    three.create_topic("t", [1])
+    response = ask(three, request(more("t", 2), more("u", 2), timeout_ms=timeout_ms))
+    assert [(name, code) for name, code, _ in said(response)] == [("t", 7), ("u", 7)]
+    nothing_to_do = ask(three, request(more("t", 2), more("t", 2), timeout_ms=timeout_ms))
+    assert [code for _, code, _ in said(nothing_to_do)] == [error_codes.INVALID_REQUEST]
+    assert said(ask(three, request(timeout_ms=timeout_ms))) == []
+
+
+def test_what_is_too_much_for_one_batch_is_refused_yet_partly_written(three, ask):
+    three.create_topic("t", [1])
+    three.create_topic("u", [1])
+    response = ask(three, request(more("t", 2), more("u", 2_000_000_000)))
+    assert {name: (code, message) for name, code, message in said(response)} == {"t": (0, None), "u": (-1, None)}
+    assert len(three.written()) == 10_000
+    assert ask(three, request(more("t", 10_003))).results[0].error_code == -1
+
+
+def test_new_partitions_are_written_as_old_levels_can_read_them(new_cluster, ask):
+    cluster = new_cluster(metadata_version=16)
+    cluster.start(1)
+    cluster.create_topic("t", [1])
+    ask(cluster, request(more("t", 2)), 0)
+    ((record, version),) = cluster.written()
+    assert (version, record.directories) == (0, [])
