@@ -3,6 +3,7 @@
 from mockraft.server.apis import (
     allocate_producer_ids,
     alter_client_quotas,
+    alter_configs,
     alter_partition,
     alter_partition_reassignments,
     alter_user_scram_credentials,
@@ -38,6 +39,7 @@ APIS: dict[int, Api] = {
         api_versions,
         create_topics,
         delete_topics,
+        alter_configs,
         sasl_authenticate,
         create_partitions,
         elect_leaders,

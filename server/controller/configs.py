@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from mockraft.server.controller import config_keys, config_rules
 from mockraft.server.controller.config_keys import BROKER, TOPIC, ConfigKey
 from mockraft.server.controller.config_values import invalid_config
-from mockraft.server.controller.java_values import in_hash_map_order, split, split_trimmed, trim, utf16_length
+from mockraft.server.controller.java_values import (
+    in_hash_map_order,
+    in_timeline_map_order,
+    split,
+    split_trimmed,
+    trim,
+    utf16_length,
+)
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -98,11 +105,42 @@ def alter_resource(
     question whether the resource exists. ApiError with the code of the first rule that is broken.
     """
     current = controller.image.configs.get((resource_type, name), {})
-    records = []
-    for key, change in in_hash_map_order(changes):
-        value = _changed(resource_type, key, change, current.get(key))
-        if value != current.get(key) or resource_type == BROKER:
-            records.append(ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value))
+    wanted = [
+        (key, _changed(resource_type, key, change, current.get(key))) for key, change in in_hash_map_order(changes)
+    ]
+    return _checked_records(controller, resource_type, name, wanted, is_new=is_new, forwarded=forwarded)
+
+
+def replace_resource(
+    controller: "Controller",
+    resource_type: int,
+    name: str,
+    values: Mapping[str, str | None],
+    *,
+    forwarded: bool = False,
+) -> list[RecordAt]:
+    """The ConfigRecords that leave one resource with these values alone, as AlterConfigs asks; else as above."""
+    current = controller.image.configs.get((resource_type, name), {})
+    wanted = in_hash_map_order(values)
+    wanted += [(key, None) for key, _ in in_timeline_map_order(current) if key not in values]
+    return _checked_records(controller, resource_type, name, wanted, is_new=False, forwarded=forwarded)
+
+
+def _checked_records(
+    controller: "Controller",
+    resource_type: int,
+    name: str,
+    wanted: Iterable[tuple[str, str | None]],
+    *,
+    is_new: bool,
+    forwarded: bool,
+) -> list[RecordAt]:
+    current = controller.image.configs.get((resource_type, name), {})
+    records = [
+        ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)
+        for key, value in wanted
+        if value != current.get(key) or resource_type == BROKER
+    ]
     after = dict(current)
     for record in records:
         _check_record(controller, record, current.get(CORDONED_LOG_DIRS), forwarded)

@@ -1,0 +1,126 @@
+import pytest
+from mockraft.server.apis import alter_configs
+from mockraft.wire import error_codes
+from mockraft.wire.messages.alter_configs_request import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.clear_elr_record import ClearElrRecord
+from mockraft.wire.records.config_record import ConfigRecord
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+
+
+def request(*resources, validate_only=False):
+    """Resources as (type, name, values)."""
+    return AlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(
+                resource_type=kind,
+                resource_name=name,
+                configs=[AlterableConfig(name=key, value=value) for key, value in values.items()],
+            )
+            for kind, name, values in resources
+        ],
+        validate_only=validate_only,
+    )
+
+
+def config(kind, name, key, value):
+    return RecordAt(ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value), 0)
+
+
+def said(response):
+    return [(each.resource_type, each.resource_name, each.error_code) for each in response.responses]
+
+
+@pytest.fixture
+def topic(cluster):
+    cluster.start(1, 2)
+    cluster.create_topic("t", [1, 2])
+    return cluster
+
+
+def test_what_is_not_mentioned_is_deleted_after_what_is_set(topic, ask):
+    topic.set_config("t", "retention.ms", "1")
+    topic.set_config("t", "segment.ms", "2")
+    response = ask(topic, request((TOPIC, "t", {"segment.ms": "2", "flush.ms": "3"})))
+    assert said(response) == [(TOPIC, "t", 0)]
+    assert topic.written() == [config(TOPIC, "t", "flush.ms", "3"), config(TOPIC, "t", "retention.ms", None)]
+
+
+def test_a_null_value_deletes_too(topic, ask):
+    topic.set_config("t", "retention.ms", "1")
+    ask(topic, request((TOPIC, "t", {"retention.ms": None, "segment.ms": None})))
+    assert topic.written() == [config(TOPIC, "t", "retention.ms", None)]
+
+
+def test_values_of_a_broker_are_written_again(topic, ask):
+    asked = request((BROKER, "1", {"num.io.threads": "9"}))
+    for _ in range(2):
+        ask(topic, asked)
+        assert topic.written() == [config(BROKER, "1", "num.io.threads", "9")]
+
+
+def test_what_is_deleted_without_a_word_is_checked_as_well(topic, ask):
+    response = ask(topic, request((BROKER, "", {"num.io.threads": "9"}), (BROKER, "1", {})))
+    assert said(response) == [(BROKER, "", 40), (BROKER, "1", 0)]
+    assert response.responses[0].error_message == (
+        "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+    )
+    assert topic.written() == []
+
+
+def test_a_minimum_that_goes_clears_elr(topic, ask):
+    topic.set_config("t", "min.insync.replicas", "2")
+    ask(topic, request((TOPIC, "t", {})))
+    assert topic.written() == [
+        config(TOPIC, "t", "min.insync.replicas", None),
+        RecordAt(ClearElrRecord(topic_name="t"), 0),
+    ]
+
+
+def test_a_bad_resource_leaves_the_others_alone(topic, ask):
+    resources = [(TOPIC, "nowhere", {}), (GROUP, "g", {"no.such": "1"}), (CLIENT_METRICS, "m", {"interval.ms": "100"})]
+    response = ask(topic, request(*resources))
+    assert said(response) == [(TOPIC, "nowhere", 3), (GROUP, "g", 40), (CLIENT_METRICS, "m", 0)]
+    assert topic.written() == [config(CLIENT_METRICS, "m", "interval.ms", "100")]
+
+
+def test_a_resource_asked_for_twice_is_left_alone(topic, ask):
+    response = ask(topic, request(*[(TOPIC, "t", {"flush.ms": "1"})] * 3, (BROKER, "1", {})))
+    assert said(response) == [(TOPIC, "t", 42), (BROKER, "1", 0)]
+    assert response.responses[0].error_message == "Duplicate resource."
+    assert topic.written() == []
+
+
+def test_types_that_have_no_configs_are_refused(topic, ask):
+    response = ask(topic, request((BROKER_LOGGER, "3000", {"root": "INFO"}), (3, "x", {}), (3, "x", {})))
+    assert [(each.error_code, each.error_message) for each in response.responses] == [
+        (35, "Unknown resource type 3."),
+        (35, "Unknown resource type 3."),
+        (42, "Unexpected resource type BROKER_LOGGER."),
+    ]
+
+
+def test_a_broker_may_cordon_what_a_direct_request_may_not(topic, ask):
+    cordon = request((BROKER, "1", {"cordoned.log.dirs": "/a"}))
+    assert said(ask(topic, cordon)) == [(BROKER, "1", 40)]
+    assert said(ask(topic, cordon, forwarded=True)) == [(BROKER, "1", 0)]
+
+
+def test_only_validating_writes_nothing(topic, ask):
+    response = ask(topic, request((TOPIC, "t", {"flush.ms": "5"}), validate_only=True))
+    assert said(response) == [(TOPIC, "t", 0)]
+    assert topic.written() == []
+
+
+def test_too_many_changes_are_refused_as_a_whole(topic, ask):
+    values = {f"key.{number}": "x" for number in range(10_001)}
+    (answer,) = ask(topic, request((BROKER, "1", values))).responses
+    assert (answer.error_code, answer.error_message) == (44, "Unable to perform excessively large batch operation.")
+    assert topic.written() == []
+
+
+def test_says_an_error_for_each_resource():
+    response = alter_configs.error(request((TOPIC, "t", {}), (BROKER, "", {})), error_codes.NOT_CONTROLLER, "no")
+    assert said(response) == [(TOPIC, "t", 41), (BROKER, "", 41)]
+    assert {each.error_message for each in response.responses} == {"no"}
