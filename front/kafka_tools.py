@@ -27,6 +27,7 @@ _TOOL_CLASSES = {
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
     "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",

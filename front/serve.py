@@ -81,6 +81,12 @@ SegmentBytes = Annotated[int, typer.Option(min=1, help="Size of a segment file o
 Fsync = Annotated[
     bool, typer.Option("--metadata-log-fsync", help="Force every append to the disk: survives a power cut too.")
 ]
+TokenSecretKey = Annotated[
+    str | None, typer.Option(help="Key of delegation tokens, the same as the brokers'. Default: there are none.")
+]
+TokenMaxLifetimeMs = Annotated[int, typer.Option(min=1, help="A delegation token cannot be renewed after so long.")]
+TokenExpiryTimeMs = Annotated[int, typer.Option(min=1, help="A delegation token must be renewed after so long.")]
+TokenExpiryCheckIntervalMs = Annotated[int, typer.Option(min=1, help="Delegation tokens that are over go so often.")]
 Controllers = Annotated[int, typer.Option(min=1, max=1, help="Controllers of the quorum; this version has one.")]
 AdminPort = Annotated[str, typer.Option(help="Port of the admin API; this version has none, so: off.")]
 Brokers = Annotated[int, typer.Option(min=0, help="Also run so many simulated brokers in this process.")]
@@ -146,6 +152,10 @@ def serve(
     metadata_max_retention_bytes: RetentionBytes = 104_857_600,
     metadata_log_segment_bytes: SegmentBytes = 1_073_741_824,
     metadata_log_fsync: Fsync = False,
+    delegation_token_secret_key: TokenSecretKey = None,
+    delegation_token_max_lifetime_ms: TokenMaxLifetimeMs = 604_800_000,
+    delegation_token_expiry_time_ms: TokenExpiryTimeMs = 86_400_000,
+    delegation_token_expiry_check_interval_ms: TokenExpiryCheckIntervalMs = 3_600_000,
     controllers: Controllers = 1,
     brokers: Brokers = 0,
     admin_port: AdminPort = "off",

@@ -1,6 +1,6 @@
 """What one controller is told at its start."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 CLUSTER_ID = "bW9ja3JhZnQtY2x1c3Rlcg"
@@ -32,6 +32,7 @@ class ControllerConfig:
     Times are milliseconds, sizes bytes. `metadata_version` is a feature level (7 is 3.3-IV3, 30 is 4.3-IV0).
     `port` is the port it listens on, 0 any free one; `advertised_host` and `advertised_port` (None: the ones it
     listens on) go into the VotersRecord and so are where brokers connect to. `data_dir` None keeps the log in memory.
+    Without `delegation_token_secret_key` there are no delegation tokens.
     """
 
     node_id: int = 3000
@@ -64,6 +65,11 @@ class ControllerConfig:
     min_insync_replicas: int = 1
     delete_topic_enable: bool = True
 
+    delegation_token_secret_key: str | None = field(default=None, repr=False)
+    delegation_token_max_lifetime_ms: int = 604_800_000
+    delegation_token_expiry_time_ms: int = 86_400_000
+    delegation_token_expiry_check_interval_ms: int = 3_600_000
+
     frame_bytes_max: int = 104_857_600
     received_bytes_max: int = 536_870_912
     write_bytes_max: int = 67_108_864
@@ -76,11 +82,11 @@ class ControllerConfig:
     def __post_init__(self) -> None:
         if not self.cluster_id or any(character.isspace() for character in self.cluster_id):
             raise ValueError(f"cluster_id={self.cluster_id!r}: a cluster id is a text without spaces")
-        for field in fields(self):
-            value = getattr(self, field.name)
-            lowest, highest = BOUNDS.get(field.name, (1, 2**63 - 1))
-            if type(value) is int and field.name != "seed" and not lowest <= value <= highest:
-                raise ValueError(f"{field.name}={value}: it must be {lowest} to {highest}")
+        for option in fields(self):
+            value = getattr(self, option.name)
+            lowest, highest = BOUNDS.get(option.name, (1, 2**63 - 1))
+            if type(value) is int and option.name != "seed" and not lowest <= value <= highest:
+                raise ValueError(f"{option.name}={value}: it must be {lowest} to {highest}")
 
     @property
     def voter_host(self) -> str:

@@ -49,7 +49,8 @@ class Api(NamedTuple):
 class RequestContext:
     """Who asked, how and when (Kafka's RequestContext). `principal` is written as `User:name`.
 
-    `apis` is the node's table by API key; `failure` is set when the handler broke.
+    `apis` is the node's table by API key; `failure` is set when the handler broke. `token_authenticated`: the principal
+    of a forwarded request logged in with a delegation token.
     """
 
     api_key: int
@@ -64,6 +65,12 @@ class RequestContext:
     now_ms: int
     apis: Mapping[int, Api]
     failure: str | None = None
+    token_authenticated: bool = False
+
+    @property
+    def allows_token_requests(self) -> bool:
+        """Whether it may ask about delegation tokens on this PLAINTEXT listener (ControllerApis.allowTokenRequests)."""
+        return self.forwarded and not self.token_authenticated
 
 
 def answer(api: Api, request: Any, ctx: RequestContext, controller: Controller) -> Any:

@@ -42,11 +42,12 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
         client_id=carried.client_id or "",
         connection_id=ctx.connection_id,
         listener=ctx.listener,
-        principal=principal,
+        principal=f"{principal.type}:{principal.name}",
         client_address=client_address,
         forwarded=True,
         now_ms=ctx.now_ms,
         apis=ctx.apis,
+        token_authenticated=principal.token_authenticated,
     )
     response = answer(api, body, inner, controller)
     ctx.failure = inner.failure
@@ -63,7 +64,7 @@ def error(_request: Any, error_code: int, _message: str | None) -> Any:
     return EnvelopeResponse(error_code=error_code)
 
 
-def _principal(data: bytes | None) -> str:
+def _principal(data: bytes | None) -> DefaultPrincipalData:
     """DefaultKafkaPrincipalBuilder.deserialize: int16 version, then DefaultPrincipalData of that version."""
     try:
         if data is None or len(data) < 2:
@@ -77,7 +78,7 @@ def _principal(data: bytes | None) -> str:
             error_codes.PRINCIPAL_DESERIALIZATION_FAILURE,
             f"Failed to deserialize client principal from envelope: {wrong}",
         ) from wrong
-    return f"{principal.type}:{principal.name}"
+    return principal
 
 
 def _client_address(data: bytes) -> str:

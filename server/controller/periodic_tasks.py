@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.delegation_tokens import remove_expired_tokens
 from mockraft.server.controller.heartbeat import fence_one_stale_broker
 from mockraft.server.controller.periodic import PeriodicTask
 from mockraft.server.controller.periodic_elections import balance_leaders, elect_unclean_leaders
@@ -33,6 +34,8 @@ def periodic_tasks(config: ControllerConfig) -> list[PeriodicTask]:
     tasks.append(
         PeriodicTask("elect unclean leaders", config.unclean_leader_election_interval_ms, elect_unclean_leaders)
     )
+    check_interval_ms = config.delegation_token_expiry_check_interval_ms
+    tasks.append(PeriodicTask("remove expired delegation tokens", check_interval_ms, remove_expired_tokens))
     return tasks
 
 

@@ -173,9 +173,12 @@ def _uuid_text(topic_id: bytes) -> str:
     return str(to_json(DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=topic_id)]), 6)["topics"][0]["topicId"])
 
 
-def _on_kafka(directory: Path, level: str | None, run: Callable[[Side], T], session_timeout_ms: int) -> T:
+def _on_kafka(
+    directory: Path, level: str | None, run: Callable[[Side], T], session_timeout_ms: int, more: dict[str, Any]
+) -> T:
     cluster_id = random_uuid()
     properties = {"broker.session.timeout.ms": str(session_timeout_ms)}
+    properties |= {key.replace("_", "."): str(value) for key, value in more.items()}
     controller = KafkaController(directory, cluster_id, release_version=level, properties=properties)
     controller.format()
     controller.start()
@@ -197,14 +200,17 @@ def side_of() -> type[Side]:
 def on_both(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Any, Any]]:
     """`on_both(run, level=None)`: what `run(side)` gives on Kafka's controller and on ours, both new.
 
-    `level` is a metadata.version by Kafka's name, None the newest.
+    `level` is a metadata.version by Kafka's name, None the newest. `more` are options of ours, and with dots Kafka's.
     """
 
     def both(
-        run: Callable[[Side], T], level: str | None = None, session_timeout_ms: int = SESSION_TIMEOUT_MS
+        run: Callable[[Side], T],
+        level: str | None = None,
+        session_timeout_ms: int = SESSION_TIMEOUT_MS,
+        **more: Any,
     ) -> tuple[T, T]:
-        theirs = _on_kafka(tmp_path_factory.mktemp("kafka"), level, run, session_timeout_ms)
-        options: dict[str, Any] = {"session_timeout_ms": session_timeout_ms}
+        theirs = _on_kafka(tmp_path_factory.mktemp("kafka"), level, run, session_timeout_ms, more)
+        options: dict[str, Any] = {"session_timeout_ms": session_timeout_ms, **more}
         if level is not None:
             options["metadata_version"] = metadata_version_level(level)
         with (

@@ -1,0 +1,41 @@
+"""ExpireDelegationToken (40), versions 1-2: KIP-48, in KRaft since KIP-900.
+
+Only forwarded requests are served: whoever asks directly on a PLAINTEXT listener, or has logged in with a token, is
+refused (ControllerApis.allowTokenRequests).
+"""
+
+from typing import Any
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller import delegation_tokens
+from mockraft.server.controller.controller import Controller
+from mockraft.wire import error_codes
+from mockraft.wire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
+from mockraft.wire.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> ExpireDelegationTokenResponse:
+    """When the token expires; a negative period ends it at once."""
+    if not ctx.allows_token_requests:
+        code = error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
+    result = delegation_tokens.expire_token(
+        controller, request.hmac, ctx.principal, request.expiry_time_period_ms, ctx.now_ms
+    )
+    return ExpireDelegationTokenResponse(expiry_timestamp_ms=controller.commit(result, ctx.now_ms))
+
+
+def error(_request: Any, error_code: int, _message: str | None) -> ExpireDelegationTokenResponse:
+    """A top-level error; there is no room for a message."""
+    return ExpireDelegationTokenResponse(error_code=error_code)
+
+
+API = Api(
+    request=ExpireDelegationTokenRequest,
+    response=ExpireDelegationTokenResponse,
+    handle=handle,
+    min_version=1,
+    max_version=2,
+    error=error,
+    forwardable=True,
+)

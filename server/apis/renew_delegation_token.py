@@ -1,0 +1,39 @@
+"""RenewDelegationToken (39), versions 1-2: KIP-48, in KRaft since KIP-900.
+
+Only forwarded requests are served: whoever asks directly on a PLAINTEXT listener, or has logged in with a token, is
+refused (ControllerApis.allowTokenRequests).
+"""
+
+from typing import Any
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller import delegation_tokens
+from mockraft.server.controller.controller import Controller
+from mockraft.wire import error_codes
+from mockraft.wire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from mockraft.wire.messages.renew_delegation_token_response import RenewDelegationTokenResponse
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> RenewDelegationTokenResponse:
+    """When the renewed token expires."""
+    if not ctx.allows_token_requests:
+        code = error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        return RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
+    result = delegation_tokens.renew_token(controller, request.hmac, ctx.principal, request.renew_period_ms, ctx.now_ms)
+    return RenewDelegationTokenResponse(expiry_timestamp_ms=controller.commit(result, ctx.now_ms))
+
+
+def error(_request: Any, error_code: int, _message: str | None) -> RenewDelegationTokenResponse:
+    """A top-level error; there is no room for a message."""
+    return RenewDelegationTokenResponse(error_code=error_code)
+
+
+API = Api(
+    request=RenewDelegationTokenRequest,
+    response=RenewDelegationTokenResponse,
+    handle=handle,
+    min_version=1,
+    max_version=2,
+    error=error,
+    forwardable=True,
+)
