@@ -17,6 +17,11 @@ from mockraft.server.controller.features import supported_features
 from mockraft.server.controller.image import Image, Partition
 from mockraft.server.controller.metadata_log import MetadataLog
 from mockraft.wire import error_codes, messages
+from mockraft.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
 from mockraft.wire.messages.alter_partition_request import BrokerState as IsrMember
 from mockraft.wire.messages.alter_partition_request import PartitionData as IsrPartition
@@ -26,8 +31,10 @@ from mockraft.wire.messages.assign_replicas_to_dirs_request import PartitionData
 from mockraft.wire.messages.assign_replicas_to_dirs_request import TopicData as PlacedTopic
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from mockraft.wire.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -89,6 +96,9 @@ class World:
             (1, self.unregister),
             (5, self.create_topic),
             (1, self.delete_topic),
+            (1, self.create_partitions),
+            (4, self.reassign),
+            (3, self.elect),
             (3, self.set_config),
             (15, self.propose_isr),
             (6, self.assign_directory),
@@ -188,6 +198,39 @@ class World:
         if self.image.topics.by_id:
             topic_id = self.chance.choice(list(self.image.topics.by_id))
             self.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=topic_id)], timeout_ms=1000), 6)
+
+    def create_partitions(self) -> None:
+        found = self._any_partition()
+        if found is not None:
+            topic = self.image.topics.by_id[found[0]]
+            asked = CreatePartitionsTopic(name=topic.name, count=len(topic.partitions) + 1, assignments=None)
+            self.ask(CreatePartitionsRequest(topics=[asked], timeout_ms=1000), 3)
+
+    def reassign(self) -> None:
+        """A partition is sent to some brokers, or called back."""
+        found = self._any_partition()
+        if found is None:
+            return
+        topic_id, partition_id, partition = found
+        target = None
+        if not partition.is_reassigning or self.chance.random() < 0.5:
+            target = self.chance.sample(list(self.brokers), self.chance.randint(1, 3))
+        moved = ReassignablePartition(partition_index=partition_id, replicas=target)
+        topic = ReassignableTopic(name=self.image.topics.by_id[topic_id].name, partitions=[moved])
+        self.ask(AlterPartitionReassignmentsRequest(topics=[topic]), 1)
+
+    def elect(self) -> None:
+        """Some partition, or now and then all of them, by either kind of election."""
+        found = self._any_partition()
+        if found is None:
+            return
+        topic_id, partition_id, _ = found
+        places = [TopicPartitions(topic=self.image.topics.by_id[topic_id].name, partitions=[partition_id])]
+        request = ElectLeadersRequest(
+            election_type=self.chance.randint(0, 1),
+            topic_partitions=None if self.chance.random() < 0.2 else places,
+        )
+        self.ask(request, 2)
 
     def set_config(self) -> None:
         topics = list(self.image.topics.by_name)
