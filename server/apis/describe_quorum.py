@@ -52,7 +52,8 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
         if with_directory:
             observer.replica_directory_id = key.directory_id
         observers.append(observer)
-    if with_directory:
+    # Voters that are configuration (kraft.version 0) have no directory id.
+    if with_directory and log.kraft_version > 0:
         voter.replica_directory_id = log.directory_id
     partition = PartitionData(
         partition_index=PARTITION,

@@ -27,6 +27,7 @@ from mockraft.server.apis import (
     fetch_snapshot,
     incremental_alter_configs,
     list_partition_reassignments,
+    remove_raft_voter,
     renew_delegation_token,
     sasl_authenticate,
     sasl_handshake,
@@ -69,6 +70,7 @@ APIS: dict[int, Api] = {
         allocate_producer_ids,
         controller_registration,
         assign_replicas_to_dirs,
+        remove_raft_voter,
     )
 }
 """By API key, in the order of the keys."""

@@ -91,6 +91,19 @@ def test_kafka_metadata_quorum_shows_how_far_behind_each_observer_is(by_controll
 
 
 @pytest.mark.parametrize("through", ["by_broker", "by_controller"])
+def test_kafka_metadata_quorum_cannot_remove_the_last_controller(
+    cluster: KafkaCluster, request: pytest.FixtureRequest, through: str
+) -> None:
+    bootstrap: tuple[str, str] = request.getfixturevalue(through)
+    quorum = KafkaTool("kafka-metadata-quorum")
+    status = quorum.run(*bootstrap, "describe", "--status")
+    (directory_id,) = re.findall(r'"id": 3000, "directoryId": "([^"]+)"', status)
+    voter = ("--controller-id", "3000", "--controller-directory-id", directory_id)
+    with pytest.raises(KafkaProcessError, match=rf"Cannot remove voter .*id=3000, directoryId={directory_id}"):
+        quorum.run(*bootstrap, "remove-controller", *voter)
+
+
+@pytest.mark.parametrize("through", ["by_broker", "by_controller"])
 def test_kafka_features_describes_the_finalized_levels(request: pytest.FixtureRequest, through: str) -> None:
     bootstrap: tuple[str, str] = request.getfixturevalue(through)
     table = KafkaTool("kafka-features").run(*bootstrap, "describe")

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 from mockraft.server.apis import describe_quorum
+from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum import ReplicaKey
 from mockraft.wire import error_codes
@@ -39,6 +40,12 @@ def test_the_leader_is_the_only_voter(rig: Any, controller: Controller) -> None:
     (listener,) = node.listeners
     assert (node.node_id, listener.name, listener.host) == (3000, "CONTROLLER", "127.0.0.1")
     assert listener.port == controller.config.port
+
+
+def test_a_voter_that_is_configuration_has_no_directory(make_rig: Any, make_controller: Any) -> None:
+    rig = make_rig(describe_quorum.API, controller=make_controller(ControllerConfig(kraft_version=0)))
+    (voter,) = rig.ask(rig.connect(), request(), 2).topics[0].partitions[0].current_voters
+    assert (voter.replica_id, voter.replica_directory_id) == (3000, bytes(16))
 
 
 def test_observers_are_the_brokers_that_fetched(rig: Any, controller: Controller) -> None:
