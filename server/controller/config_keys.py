@@ -28,6 +28,7 @@ class ConfigKey(NamedTuple):
     """One key: `type` is the name of a ConfigDef.Type; `default` is text as Kafka shows it, None for none.
 
     `validator` is {"kind": name of its class, …} with "min"/"max", "values" or what it "says" of itself.
+    `update_mode` is "cluster-wide" or "per-broker" for broker keys that may change in a running broker, else None.
     """
 
     name: str
@@ -35,6 +36,7 @@ class ConfigKey(NamedTuple):
     default: str | None
     internal: bool
     validator: Mapping[str, Any] | None
+    update_mode: str | None = None
 
     @property
     def is_sensitive(self) -> bool:
@@ -62,7 +64,12 @@ def keys(resource_type: int) -> Mapping[str, ConfigKey]:
         return {}
     return {
         row["name"]: ConfigKey(
-            row["name"], row["type"], row.get("default"), row.get("internal", False), row.get("validator")
+            row["name"],
+            row["type"],
+            row.get("default"),
+            row.get("internal", False),
+            row.get("validator"),
+            row.get("update_mode"),
         )
         for row in _table()[_TABLES[resource_type]]
     }

@@ -4,6 +4,7 @@ Not done: alter.config.policy, and the log levels of BROKER_LOGGER resources (th
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -32,6 +33,10 @@ UNCLEAN_LEADER_ELECTION_ENABLE: Final = "unclean.leader.election.enable"
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 
 _VALUE_LENGTH_MAX: Final = 32_767
+_OPTIONS_NAMED_OTHERWISE: Final = {
+    "session.timeout.ms": "broker.session.timeout.ms",
+    "heartbeat.interval.ms": "broker.heartbeat.interval.ms",
+}
 
 
 class ConfigSource(IntEnum):
@@ -42,6 +47,8 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    CLIENT_METRICS = 7
+    GROUP = 8
 
 
 class Operation(IntEnum):
@@ -165,6 +172,41 @@ def clear_elr_records(controller: "Controller", changed: Iterable[RecordAt]) -> 
     ]
 
 
+def static_configs(controller: "Controller") -> dict[str, str]:
+    """This controller's options by their broker keys, as a server.properties would have them; defaults left out."""
+    config = controller.config
+    node_id, listener = str(config.node_id), config.controller_listener_name
+    found = {
+        "process.roles": "controller",
+        "node.id": node_id,
+        "broker.id": node_id,
+        "controller.listener.names": listener,
+        "listeners": f"{listener}://{config.host}:{config.port}",
+    }
+    if config.data_dir is not None:
+        found["log.dirs"] = str(config.data_dir)
+    keys = config_keys.keys(BROKER)
+    for field in fields(config):
+        name = field.name.replace("_", ".")
+        name = _OPTIONS_NAMED_OTHERWISE.get(name, name)
+        if name in keys and name not in found:
+            value = getattr(config, field.name)
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            if text != keys[name].default:
+                found[name] = text
+    return found
+
+
+def converted(value: str, factor: int) -> str:
+    """A broker key's value in the unit of the topic key, which is `factor` times smaller; "0" when it is no number."""
+    if factor == 1:
+        return value
+    try:
+        return str(int(trim(value)) * factor)
+    except ValueError:
+        return "0"
+
+
 def _effective(controller: "Controller", key: ConfigKey, own: Mapping[str, str]) -> EffectiveConfig:
     if key.name in own:
         return EffectiveConfig(key, own[key.name], ConfigSource.TOPIC)
@@ -172,27 +214,13 @@ def _effective(controller: "Controller", key: ConfigKey, own: Mapping[str, str])
     layers = (
         (configs.get((BROKER, str(controller.config.node_id)), {}), ConfigSource.DYNAMIC_BROKER),
         (configs.get((BROKER, ""), {}), ConfigSource.DYNAMIC_DEFAULT_BROKER),
-        (_static_configs(controller), ConfigSource.STATIC_BROKER),
+        (static_configs(controller), ConfigSource.STATIC_BROKER),
     )
     for values, source in layers:
         for synonym in config_keys.topic_synonyms().get(key.name, ()):
             if synonym.name in values:
-                return EffectiveConfig(key, _converted(values[synonym.name], synonym.factor), source)
+                return EffectiveConfig(key, converted(values[synonym.name], synonym.factor), source)
     return EffectiveConfig(key, key.default, ConfigSource.DEFAULT)
-
-
-def _static_configs(controller: "Controller") -> Mapping[str, str]:
-    replicas = str(controller.config.min_insync_replicas)
-    return {} if replicas == config_keys.keys(BROKER)[MIN_INSYNC_REPLICAS].default else {MIN_INSYNC_REPLICAS: replicas}
-
-
-def _converted(value: str, factor: int) -> str:
-    if factor == 1:
-        return value
-    try:
-        return str(int(trim(value)) * factor)
-    except ValueError:
-        return "0"
 
 
 def _changed(resource_type: int, key: str, change: Change, current: str | None) -> str | None:

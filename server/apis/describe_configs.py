@@ -1,0 +1,125 @@
+"""DescribeConfigs (32), versions 1-4: KIP-133, KIP-226 (synonyms), KIP-569 (types), KIP-714 and KIP-848 (resources).
+
+A controller tells its own node's configs, what is set for all brokers, topics, groups and client metrics; brokers
+answer their clients themselves. Not done: authorisation, the documentation of keys (null), loggers (there are none).
+"""
+
+import re
+from typing import Any, Final
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller import described_configs
+from mockraft.server.controller.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.described_configs import DescribedConfig
+from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.topic_names import reason_invalid
+from mockraft.wire import error_codes
+from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest
+from mockraft.wire.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+_INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
+
+
+def handle(request: Any, _ctx: RequestContext, controller: Controller) -> DescribeConfigsResponse:
+    """The configs of each resource, or why not."""
+    if any(asked.resource_type not in RESOURCE_TYPES for asked in request.resources):
+        raise ApiError(error_codes.INVALID_REQUEST)
+    return DescribeConfigsResponse(results=[_result(controller, each, request) for each in request.resources])
+
+
+def error(request: Any, error_code: int, _message: str | None) -> DescribeConfigsResponse:
+    """The error for each resource of the request, in the code's own words."""
+    message = error_codes.message(error_code)
+    return DescribeConfigsResponse(results=[_refused(each, error_code, message) for each in request.resources])
+
+
+def _result(controller: Controller, asked: Any, request: Any) -> DescribeConfigsResult:
+    try:
+        found = _described(controller, asked.resource_type, asked.resource_name)
+    except ApiError as refusal:
+        return _refused(asked, refusal.error_code, refusal.message)
+    return DescribeConfigsResult(
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+        configs=[
+            _entry(config, include_synonyms=request.include_synonyms)
+            for config in found
+            if not asked.configuration_keys or config.name in asked.configuration_keys
+        ],
+    )
+
+
+def _described(controller: Controller, resource_type: int, name: str) -> list[DescribedConfig]:
+    if resource_type == TOPIC:
+        invalid = reason_invalid(name)
+        if invalid is not None:
+            raise ApiError(error_codes.INVALID_TOPIC_EXCEPTION, invalid)
+        if name not in controller.image.topics.by_name:
+            raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, "")
+    elif resource_type == BROKER:
+        if not name:
+            return described_configs.describe_cluster_default(controller)
+        _check_node(controller, name, "or empty string, ")
+        return described_configs.describe_node(controller)
+    elif resource_type == BROKER_LOGGER:
+        if not name:
+            raise _invalid("Broker id must not be empty")
+        _check_node(controller, name, "")
+        return []
+    elif not name:
+        what = {CLIENT_METRICS: "Client metrics subscription", GROUP: "Group"}[resource_type]
+        raise _invalid(f"{what} name must not be empty")
+    return described_configs.describe(controller, resource_type, name)
+
+
+def _check_node(controller: Controller, name: str, or_what: str) -> None:
+    if not _INTEGER.fullmatch(name):
+        raise _invalid(f"Broker id must be an integer, but it is: {name}")
+    if int(name) != controller.config.node_id:
+        expected = f"{controller.config.node_id} {or_what}"
+        raise _invalid(f"Unexpected broker id, expected {expected}but received {name}")
+
+
+def _entry(config: DescribedConfig, *, include_synonyms: bool) -> DescribeConfigsResourceResult:
+    synonyms = [
+        DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source) for each in config.synonyms
+    ]
+    return DescribeConfigsResourceResult(
+        name=config.name,
+        value=config.value,
+        read_only=config.is_read_only,
+        config_source=config.source,
+        is_sensitive=config.is_sensitive,
+        synonyms=synonyms if include_synonyms else [],
+        config_type=config.type,
+        documentation=None,
+    )
+
+
+def _refused(asked: Any, error_code: int, message: str | None) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=error_code,
+        error_message=message,
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+    )
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(error_codes.INVALID_REQUEST, message)
+
+
+API = Api(
+    request=DescribeConfigsRequest,
+    response=DescribeConfigsResponse,
+    handle=handle,
+    min_version=1,
+    max_version=4,
+    error=error,
+)

@@ -1,0 +1,165 @@
+"""DescribeConfigs on a controller: which resources it tells, and where each value comes from."""
+
+import pytest
+from mockraft.server.apis import describe_configs
+from mockraft.wire import error_codes
+from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.config_record import ConfigRecord
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+OWN_TOPIC, OWN_BROKER, CLUSTER, STATIC, DEFAULT, OWN_CLIENT_METRICS, OWN_GROUP = 1, 2, 3, 4, 5, 7, 8
+LONG, LIST = 5, 7
+
+
+def request(*resources, keys=None, include_synonyms=True):
+    """Resources as (type, name)."""
+    return DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+            for kind, name in resources
+        ],
+        include_synonyms=include_synonyms,
+    )
+
+
+def setting(kind, name, key, value):
+    return RecordAt(ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value), 0)
+
+
+@pytest.fixture
+def told(ask):
+    """The configs of one resource by name."""
+
+    def tell(cluster, kind, name):
+        (result,) = ask(cluster, request((kind, name))).results
+        assert (result.error_code, result.error_message) == (0, "")
+        assert [config.name for config in result.configs] == sorted(config.name for config in result.configs)
+        return {config.name: config for config in result.configs}
+
+    return tell
+
+
+@pytest.fixture
+def topic(cluster):
+    cluster.create_topic("t", [1])
+    return cluster
+
+
+def synonyms(config):
+    return [(each.name, each.value, each.source) for each in config.synonyms]
+
+
+def test_a_topics_own_value_comes_before_the_brokers(topic, told):
+    topic.write(setting(BROKER, "3000", "log.retention.ms", "3"), setting(BROKER, "", "log.retention.ms", "2"))
+    retention = told(topic, TOPIC, "t")["retention.ms"]
+    assert (retention.value, retention.config_source, retention.config_type) == ("3", OWN_BROKER, LONG)
+    assert synonyms(retention) == [
+        ("log.retention.ms", "3", OWN_BROKER),
+        ("log.retention.ms", "2", CLUSTER),
+        ("log.retention.hours", "168", DEFAULT),
+    ]
+    topic.set_config("t", "retention.ms", "1")
+    retention = told(topic, TOPIC, "t")["retention.ms"]
+    assert (retention.value, retention.config_source) == ("1", OWN_TOPIC)
+    assert synonyms(retention)[0] == ("retention.ms", "1", OWN_TOPIC)
+
+
+def test_values_are_shown_as_they_are_understood(topic, told):
+    topic.set_config("t", "cleanup.policy", " compact , delete,compact")
+    topic.set_config("t", "preallocate", "TRUE")
+    configs = told(topic, TOPIC, "t")
+    assert (configs["cleanup.policy"].value, configs["cleanup.policy"].config_type) == ("compact,delete", LIST)
+    assert configs["preallocate"].value == "true"
+    assert configs["min.cleanable.dirty.ratio"].value == "0.5"
+    assert configs["retention.ms"].value == str(168 * 3_600_000)
+
+
+def test_what_the_controller_was_started_with_is_static(new_cluster, told):
+    configs = told(new_cluster(session_timeout_ms=1234, num_partitions=7), BROKER, "3000")
+    assert synonyms(configs["broker.session.timeout.ms"]) == [
+        ("broker.session.timeout.ms", "1234", STATIC),
+        ("broker.session.timeout.ms", "9000", DEFAULT),
+    ]
+    assert (configs["num.partitions"].value, configs["num.partitions"].config_source) == ("7", STATIC)
+    assert configs["process.roles"].value == "controller"
+    assert configs["node.id"].read_only
+    assert not configs["num.io.threads"].read_only
+
+
+def test_what_a_running_broker_cannot_take_is_left_out(cluster, told):
+    cluster.write(
+        setting(BROKER, "", "process.roles", "broker"),
+        setting(BROKER, "", "cordoned.log.dirs", "/a"),
+        setting(BROKER, "", "max.connections", "many"),
+        setting(BROKER, "", "ssl.keystore.location", "/a"),
+        setting(BROKER, "", "listener.name.a.ssl.keystore.location", "/a"),
+        setting(BROKER, "", "listener.name.a.max.connections", "5"),
+        setting(BROKER, "", "num.io.threads", "9"),
+    )
+    left = {"listener.name.a.max.connections", "min.insync.replicas", "num.io.threads"}
+    assert told(cluster, BROKER, "").keys() == left
+
+
+def test_what_is_secret_or_unknown_is_not_shown(cluster, told):
+    secret, unknown = "listener.name.a.ssl.key.password", "an.own.key"
+    cluster.write(setting(BROKER, "3000", secret, "x"), setting(BROKER, "3000", unknown, "y"))
+    configs = told(cluster, BROKER, "3000")
+    for name in (secret, unknown):
+        assert (configs[name].value, configs[name].is_sensitive) == (None, True)
+        assert synonyms(configs[name])[0] == (name, None, OWN_BROKER)
+
+
+def test_a_group_has_its_own_values_the_brokers_and_defaults(cluster, told):
+    timeout = "consumer.session.timeout.ms"
+    cluster.write(setting(GROUP, "g", timeout, "50000"))
+    configs = told(cluster, GROUP, "g")
+    assert synonyms(configs[timeout]) == [
+        (timeout, "50000", OWN_GROUP),
+        (f"group.{timeout}", "45000", DEFAULT),
+    ]
+    assert synonyms(configs["share.auto.offset.reset"]) == [("share.auto.offset.reset", "latest", DEFAULT)]
+
+
+def test_client_metrics_that_nobody_set_have_defaults(cluster, told):
+    assert told(cluster, CLIENT_METRICS, "m")["interval.ms"].value == "300000"
+    cluster.write(setting(CLIENT_METRICS, "m", "interval.ms", "100"))
+    interval = told(cluster, CLIENT_METRICS, "m")["interval.ms"]
+    assert (interval.value, interval.config_source) == ("100", OWN_CLIENT_METRICS)
+
+
+def test_only_the_keys_that_are_asked_for(topic, ask):
+    (result,) = ask(topic, request((TOPIC, "t"), keys=["flush.ms", "no.such"], include_synonyms=False)).results
+    assert [(config.name, config.synonyms) for config in result.configs] == [("flush.ms", [])]
+
+
+@pytest.mark.parametrize(
+    ("resource", "code", "message"),
+    [
+        ((TOPIC, "none"), 3, ""),
+        ((TOPIC, "no/where"), 17, None),
+        ((BROKER, "1"), 42, "Unexpected broker id, expected 3000 or empty string, but received 1"),
+        ((BROKER, "x"), 42, "Broker id must be an integer, but it is: x"),
+        ((BROKER_LOGGER, ""), 42, "Broker id must not be empty"),
+        ((BROKER_LOGGER, "1"), 42, "Unexpected broker id, expected 3000 but received 1"),
+        ((GROUP, ""), 42, "Group name must not be empty"),
+        ((CLIENT_METRICS, ""), 42, "Client metrics subscription name must not be empty"),
+    ],
+)
+def test_says_what_it_cannot_tell(topic, ask, resource, code, message):
+    refused, good = ask(topic, request(resource, (BROKER_LOGGER, "3000"))).results
+    assert (refused.resource_type, refused.resource_name) == resource
+    assert refused.error_code == code
+    assert message is None or refused.error_message == message
+    assert (good.error_code, good.configs) == (0, [])
+
+
+def test_an_unknown_type_spoils_the_request(topic, ask):
+    results = ask(topic, request((TOPIC, "t"), (3, "x"))).results
+    assert {each.error_code for each in results} == {error_codes.INVALID_REQUEST}
+    assert {each.error_message for each in results} == {error_codes.message(error_codes.INVALID_REQUEST)}
+
+
+def test_says_an_error_for_each_resource():
+    response = describe_configs.error(request((TOPIC, "t"), (BROKER, "")), error_codes.NOT_CONTROLLER, "x")
+    assert [(each.resource_name, each.error_code) for each in response.results] == [("t", 41), ("", 41)]
