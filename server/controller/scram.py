@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from mockraft.server.controller.java_values import in_hash_map_order
 from mockraft.server.controller.result import ApiError, ControllerResult
@@ -41,6 +41,23 @@ class Upsertion(NamedTuple):
 
 Alteration = Deletion | Upsertion
 
+T = TypeVar("T")
+
+
+class _HashMap(Generic[T]):
+    """What iterates like a java.util.HashMap from which entries were taken: its table does not shrink."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, T] = {}
+        self._most = 0
+
+    def put(self, key: str, value: T) -> None:
+        self.entries[key] = value
+        self._most = max(self._most, len(self.entries))
+
+    def in_order(self) -> list[tuple[str, T]]:
+        return in_hash_map_order(self.entries, max(16, -(-self._most * 4 // 3)))
+
 
 def alter_credentials(
     controller: "Controller", deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]
@@ -50,30 +67,29 @@ def alter_credentials(
     A user may be named once: for a second time nothing of theirs is altered. What is in order is altered, whatever
     becomes of the others.
     """
-    accepted: dict[str, Alteration] = {}
+    removals, changes = _HashMap[Deletion](), _HashMap[Upsertion]()
     refused: dict[str, ApiError] = {}
     alterations: list[Alteration] = [*deletions, *upsertions]
     for alteration in alterations:
         user = alteration.user
         if user in refused:
             continue
-        if user in accepted:
-            del accepted[user]
+        if removals.entries.pop(user, None) or changes.entries.pop(user, None):
             refused[user] = ApiError(
                 error_codes.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
             )
-            continue
-        refusal = _refusal(controller, alteration)
-        if refusal is None:
-            accepted[user] = alteration
-        else:
+        elif refusal := _refusal(controller, alteration):
             refused[user] = refusal
+        elif isinstance(alteration, Deletion):
+            removals.put(user, alteration)
+        else:
+            changes.put(user, alteration)
     records: list[RecordAt] = []
     done: dict[str, ApiError | None] = {}
-    for user, deletion in in_hash_map_order({u: a for u, a in accepted.items() if isinstance(a, Deletion)}):
+    for user, deletion in removals.in_order():
         records.append(RecordAt(RemoveUserScramCredentialRecord(name=user, mechanism=deletion.mechanism), 0))
         done[user] = None
-    for user, upsertion in in_hash_map_order({u: a for u, a in accepted.items() if isinstance(a, Upsertion)}):
+    for user, upsertion in changes.in_order():
         if upsertion.salted_password:
             records.append(RecordAt(_credential(upsertion), 0))
             done[user] = None

@@ -82,6 +82,8 @@ CASES = [
     alter("good, bad, new and gone", ("bob", SHA_512), ("ghost", 1), upsert("carol"), upsert("", 1), upsert("x", 7)),
     alter("many", *map(upsert, MANY)),
     alter("many deleted, many set", *((user, SHA_256) for user in MANY[:20]), *map(upsert, MANY[20:])),
+    alter("so many that a thirteenth counts", *map(upsert, [*MANY[:13], MANY[0]])),
+    alter("so many deleted that a thirteenth counts", *((user, SHA_256) for user in [*MANY[20:33], MANY[24]])),
     Case("describe one", DescribeUserScramCredentialsRequest(users=[UserName(name="alice")])),
     Case("describe two", DescribeUserScramCredentialsRequest(users=[UserName(name="alice"), UserName(name="")])),
     Case("describe none", DescribeUserScramCredentialsRequest(users=[])),
