@@ -217,7 +217,13 @@ def older_answers(on_both: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         quorum = write_request(DescribeQuorumRequest(), 0, 77, "x")
         address = side.connection.getpeername()[:2]
         cluster = to_json(side.ask(DescribeClusterRequest(endpoint_type=2), 1), 1)
-        features = side.ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
+
+        def published() -> Any:
+            """Kafka's controller takes the lowest level, and -1, until it has published what its log says."""
+            told = side.ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
+            return told if told.finalized_features_epoch >= 0 else None
+
+        features = wait_until(published, 20, "the finalized features")
         levels = sorted((f.name, f.min_version_level, f.max_version_level) for f in features.finalized_features)
         return {
             "cluster": cluster,
