@@ -8,9 +8,8 @@ from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.data_dir import uuid_text
 from mockraft.server.controller.result import ApiError
-from mockraft.wire import error_codes
+from mockraft.wire import error_codes, uuids
 from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from mockraft.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 
@@ -40,7 +39,7 @@ def error(_request: Any, error_code: int, message: str | None) -> RemoveRaftVote
 
 def _replica_key(node_id: int, directory_id: bytes) -> str:
     """ReplicaKey.toString."""
-    return f"ReplicaKey(id={node_id}, directoryId={uuid_text(directory_id)})"
+    return f"ReplicaKey(id={node_id}, directoryId={uuids.text_of(directory_id)})"
 
 
 API = Api(RemoveRaftVoterRequest, RemoveRaftVoterResponse, handle, 0, 0, error, forwardable=True)

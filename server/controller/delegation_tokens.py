@@ -8,10 +8,10 @@ import hmac
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from mockraft.server.controller.data_dir import random_uuid, uuid_text
+from mockraft.server.controller.data_dir import random_uuid
 from mockraft.server.controller.image.security import DelegationToken
 from mockraft.server.controller.result import ApiError, ControllerResult
-from mockraft.wire import error_codes
+from mockraft.wire import error_codes, uuids
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.delegation_token_record import DelegationTokenRecord
 from mockraft.wire.records.remove_delegation_token_record import RemoveDelegationTokenRecord
@@ -59,7 +59,7 @@ def create_token(
         max_timestamp=max_timestamp,
         expiration_timestamp=min(max_timestamp, _later(now_ms, config.delegation_token_expiry_time_ms)),
     )
-    token_id = uuid_text(random_uuid(controller.chance))
+    token_id = uuids.text_of(random_uuid(controller.chance))
     created = CreatedToken(token_id, _hmac_of(secret_key, token_id), token)
     return ControllerResult([_record(token_id, token, token.expiration_timestamp)], created, "delegation token created")
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 from mockraft import Controller
 from mockraft.kafka_processes import KafkaController, KafkaServer, random_uuid
-from mockraft.server.controller.data_dir import uuid_text
+from mockraft.wire import uuids
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
@@ -54,7 +54,10 @@ def run(side: Any) -> dict[str, Any]:
             voter_directory_id=voter.replica_directory_id if case.own else case.directory_id,
         )
         answer = to_json(side.ask(request, 0), 0)
-        for there, mask in ((uuid_text(voter.replica_directory_id), "the directory"), (side.cluster_id, "the cluster")):
+        for there, mask in (
+            (uuids.text_of(voter.replica_directory_id), "the directory"),
+            (side.cluster_id, "the cluster"),
+        ):
             answer["errorMessage"] = answer["errorMessage"].replace(there, mask)
         outcomes[case.name] = answer, side.new_records()
     return outcomes

@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-from mockraft.server.controller.data_dir import uuid_text
-from mockraft.wire import error_codes
+from mockraft.wire import error_codes, uuids
 from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 
 STRANGE_ID = bytes(range(16))
@@ -21,7 +20,7 @@ def refusal(cluster: Any, ask: Any, **fields: Any) -> tuple[int, str]:
 
 @pytest.mark.parametrize("cluster_id", [None, "own"])
 def test_the_last_voter_is_not_removed(cluster: Any, ask: Any, cluster_id: str | None) -> None:
-    own = uuid_text(cluster.log.directory_id)
+    own = uuids.text_of(cluster.log.directory_id)
     message = (
         f"Cannot remove voter ReplicaKey(id=3000, directoryId={own}) "
         f"from the set of voters [ReplicaKey(id=3000, directoryId={own})]"
