@@ -6,6 +6,7 @@ Kafka's controller registers itself some time after its start, so that record is
 from typing import Any
 
 import pytest
+from mockraft.kafka_processes import wait_until
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -37,12 +38,25 @@ def written(side: Any) -> list[tuple[Any, int]]:
     return [record for record in side.new_records() if "RegisterController" not in type(record[0]).__name__]
 
 
+def head(side: Any) -> list[tuple[str, int, Any]]:
+    """The records of a new log; Kafka's controller is reachable before all of them are there."""
+    records: list[tuple[str, int, Any]] = []
+
+    def is_whole() -> bool:
+        records.extend((type(record).__name__, version, to_json(record, version)) for record, version in written(side))
+        names = [name for name, _, _ in records]
+        return bool(names) and ("BeginTransactionRecord" in names) == ("EndTransactionRecord" in names)
+
+    wait_until(is_whole, 20, "the first records")
+    return records
+
+
 def run(side: Any) -> dict[str, Any]:
-    head = [(type(record).__name__, version, to_json(record, version)) for record, version in written(side)]
+    beginning = head(side)
     side.add_broker(1, "a", 2)
     side.add_broker(2, None, 1)
     brokers = [(type(record).__name__, version) for record, version in written(side)]
-    outcomes = {"head": head, "brokers": brokers, "topic": side.outcome(CreateTopicsRequest(topics=[TOPIC]), 7)}
+    outcomes = {"head": beginning, "brokers": brokers, "topic": side.outcome(CreateTopicsRequest(topics=[TOPIC]), 7)}
     for name, key in BROKER_CONFIGS:
         delete = AlterableConfig(name=key, config_operation=1, value=None)
         resource = AlterConfigsResource(resource_type=4, resource_name=name, configs=[delete])
