@@ -35,11 +35,12 @@ class Cluster:
         self._mark = self.log.end_offset
 
     def ask(self, request: Any, version: int | None = None, *, forwarded: bool = False) -> Any:
-        """The controller's response to one request, in its newest version unless told otherwise."""
+        """The controller's response, by way of their bytes, to one request; in its newest version unless told."""
         api = APIS[request.api_key]
+        version = api.max_version if version is None else version
         ctx = RequestContext(
             api_key=api.api_key,
-            api_version=api.max_version if version is None else version,
+            api_version=version,
             correlation_id=1,
             client_id="test",
             connection_id=1,
@@ -51,9 +52,9 @@ class Cluster:
             apis=APIS,
         )
         self.mark()
-        response = answer(api, request, ctx, self.controller)
+        response = answer(api, api.request.read(request.write(version), version), ctx, self.controller)
         assert ctx.failure is None, ctx.failure
-        return response
+        return api.response.read(response.write(version), version)
 
     def registration_request(self, broker_id: int, **fields: Any) -> BrokerRegistrationRequest:
         """A registration as a 4.3.1 broker with one directory sends it."""

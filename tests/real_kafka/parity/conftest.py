@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from mockraft import Controller
-from mockraft.kafka_processes import KafkaController, random_uuid, wait_until
+from mockraft.kafka_processes import KafkaController, KafkaServer, random_uuid, wait_until
 from mockraft.server.controller.features import metadata_version_level
 from mockraft.wire import messages, metadata_log_frame, record_batch
 from mockraft.wire.connection import FrameReader, read_response_body, write_request
@@ -181,19 +181,25 @@ def _on_kafka(
     properties |= {key.replace("_", "."): str(value) for key, value in more.items()}
     controller = KafkaController(directory, cluster_id, release_version=level, properties=properties)
     controller.format()
+    return _run_on_kafka(controller, run)
+
+
+def _run_on_kafka(controller: KafkaController, run: Callable[[Side], T]) -> T:
     controller.start()
     try:
         controller.wait_until_running()
-        with closing(Side(controller.bootstrap, cluster_id)) as side:
+        with closing(Side(controller.bootstrap, controller.cluster_id)) as side:
             return run(side)
     finally:
         controller.kill()
 
 
-@pytest.fixture
-def side_of() -> type[Side]:
-    """`side_of(bootstrap, cluster_id)`: one controller, seen through one connection; close it."""
-    return Side
+def _run_on_ours(run: Callable[[Side], T], **options: Any) -> T:
+    with (
+        Controller.sync(**options) as controller,
+        closing(Side(controller.bootstrap, controller.cluster_id)) as side,
+    ):
+        return run(side)
 
 
 @pytest.fixture(scope="module")
@@ -213,10 +219,20 @@ def on_both(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Any
         options: dict[str, Any] = {"session_timeout_ms": session_timeout_ms, **more}
         if level is not None:
             options["metadata_version"] = metadata_version_level(level)
-        with (
-            Controller.sync(**options) as controller,
-            closing(Side(controller.bootstrap, controller.cluster_id)) as side,
-        ):
-            return theirs, run(side)
+        return theirs, _run_on_ours(run, **options)
+
+    return both
+
+
+@pytest.fixture
+def on_both_with_configured_voters(tmp_path: Path) -> Callable[..., tuple[Any, Any]]:
+    """As `on_both(run)`, with kraft.version 0: the voters are configuration, not in the log (KIP-853)."""
+
+    def both(run: Callable[[Side], T]) -> tuple[T, T]:
+        kafka = KafkaController(tmp_path, random_uuid())
+        del kafka.properties["controller.quorum.bootstrap.servers"]
+        kafka.properties["controller.quorum.voters"] = f"3000@{kafka.bootstrap}"
+        KafkaServer.format(kafka, "--feature", "kraft.version=0")
+        return _run_on_kafka(kafka, run), _run_on_ours(run, kraft_version=0)
 
     return both

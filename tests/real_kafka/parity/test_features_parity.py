@@ -1,12 +1,8 @@
 """The same requests about features to Kafka's controller and to ours: the same answers and records."""
 
-from contextlib import closing
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from mockraft import Controller
-from mockraft.kafka_processes import KafkaController, KafkaServer, random_uuid
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.incremental_alter_configs_request import (
@@ -224,23 +220,6 @@ def run_kraft(side: Any) -> dict[str, Any]:
     return outcomes
 
 
-def test_upgrades_kraft_version_as_kafka_does(tmp_path: Path, side_of: Any) -> None:
-    """kraft.version 0 is a quorum whose voters are configuration; with 1 they are in the log (KIP-853)."""
-    cluster_id = random_uuid()
-    kafka = KafkaController(tmp_path, cluster_id)
-    del kafka.properties["controller.quorum.bootstrap.servers"]
-    kafka.properties["controller.quorum.voters"] = f"3000@{kafka.bootstrap}"
-    KafkaServer.format(kafka, "--feature", "kraft.version=0")
-    kafka.start()
-    try:
-        kafka.wait_until_running()
-        with closing(side_of(kafka.bootstrap, cluster_id)) as side:
-            theirs = run_kraft(side)
-    finally:
-        kafka.kill()
-    with (
-        Controller.sync(kraft_version=0) as controller,
-        closing(side_of(controller.bootstrap, controller.cluster_id)) as side,
-    ):
-        ours = run_kraft(side)
+def test_upgrades_kraft_version_as_kafka_does(on_both_with_configured_voters: Any) -> None:
+    theirs, ours = on_both_with_configured_voters(run_kraft)
     assert ours == theirs

@@ -1,12 +1,8 @@
 """The same requests about the voters of the quorum to Kafka's controller and to ours: the same answers, no records."""
 
-from contextlib import closing
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from mockraft import Controller
-from mockraft.kafka_processes import KafkaController, KafkaServer, random_uuid
 from mockraft.wire import uuids
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
@@ -75,23 +71,6 @@ def test_answers_what_kafka_does(outcomes: Any, name: str) -> None:
     assert ours[name][1] == []
 
 
-def test_voters_that_are_configuration_are_as_on_kafka(tmp_path: Path, side_of: Any) -> None:
-    """kraft.version 0 is a quorum whose voters are configuration (KIP-853)."""
-    cluster_id = random_uuid()
-    kafka = KafkaController(tmp_path, cluster_id)
-    del kafka.properties["controller.quorum.bootstrap.servers"]
-    kafka.properties["controller.quorum.voters"] = f"3000@{kafka.bootstrap}"
-    KafkaServer.format(kafka, "--feature", "kraft.version=0")
-    kafka.start()
-    try:
-        kafka.wait_until_running()
-        with closing(side_of(kafka.bootstrap, cluster_id)) as side:
-            theirs = run(side)
-    finally:
-        kafka.kill()
-    with (
-        Controller.sync(kraft_version=0) as controller,
-        closing(side_of(controller.bootstrap, controller.cluster_id)) as side,
-    ):
-        ours = run(side)
+def test_voters_that_are_configuration_are_as_on_kafka(on_both_with_configured_voters: Any) -> None:
+    theirs, ours = on_both_with_configured_voters(run)
     assert ours == theirs
