@@ -9,7 +9,7 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller import configs
 from mockraft.server.controller.config_keys import BROKER_LOGGER, RESOURCE_TYPES
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
+from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
 from mockraft.wire.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
@@ -30,8 +30,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> AlterCo
         except ApiError as refusal:
             responses.append(_response(*resource, refusal))
     records += configs.clear_elr_records(controller, records)
-    if len(records) > RECORDS_PER_BATCH_MAX:
-        raise ApiError(error_codes.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+    check_fits_one_batch(records)
     if not request.validate_only:
         controller.commit(ControllerResult(records, None, "configs replaced" if records else ""), ctx.now_ms)
     return AlterConfigsResponse(responses=responses)

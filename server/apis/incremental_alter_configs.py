@@ -12,7 +12,7 @@ from mockraft.server.controller.config_keys import BROKER_LOGGER, RESOURCE_TYPES
 from mockraft.server.controller.config_values import invalid_config
 from mockraft.server.controller.configs import Change, Operation
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
+from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
 from mockraft.wire import error_codes
 from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from mockraft.wire.messages.incremental_alter_configs_response import (
@@ -37,8 +37,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Increme
         except ApiError as refusal:
             responses.append(_response(*resource, refusal))
     records += configs.clear_elr_records(controller, records)
-    if len(records) > RECORDS_PER_BATCH_MAX:
-        raise ApiError(error_codes.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+    check_fits_one_batch(records)
     if not request.validate_only:
         controller.commit(ControllerResult(records, None, "configs altered" if records else ""), ctx.now_ms)
     return IncrementalAlterConfigsResponse(responses=responses + loggers)

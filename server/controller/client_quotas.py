@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.server.controller.java_values import in_hash_map_order
-from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
+from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
@@ -66,8 +66,7 @@ def alter_client_quotas(controller: "Controller", alterations: Sequence[Alterati
             results[found] = Altered(entity, None)
         except ApiError as refusal:
             results[found] = Altered(entity, refusal)
-    if len(records) > RECORDS_PER_BATCH_MAX:
-        raise ApiError(error_codes.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+    check_fits_one_batch(records)
     return ControllerResult(records, list(results.values()), "client quotas altered" if records else "")
 
 

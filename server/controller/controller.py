@@ -12,7 +12,7 @@ from mockraft.server.controller.metadata_log import MetadataLog
 from mockraft.server.controller.periodic import Periodic
 from mockraft.server.controller.periodic_tasks import periodic_tasks
 from mockraft.server.controller.registration import register_itself
-from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
+from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult, check_fits_one_batch
 from mockraft.server.controller.sessions import Sessions
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -69,8 +69,8 @@ class Controller:
         records = result.records
         if not records:
             return result.response
-        if result.atomic and len(records) > RECORDS_PER_BATCH_MAX:
-            raise ApiError(error_codes.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+        if result.atomic:
+            check_fits_one_batch(records)
         for start in range(0, len(records), RECORDS_PER_BATCH_MAX):
             batch = records[start : start + RECORDS_PER_BATCH_MAX]
             base_offset = self.log.append(batch, now_ms)

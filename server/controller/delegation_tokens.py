@@ -6,6 +6,7 @@ shows, follows from its id and the controller's secret key.
 
 import hmac
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.server.controller.data_dir import random_uuid
@@ -13,7 +14,6 @@ from mockraft.server.controller.image.security import DelegationToken
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.metadata_log_frame import RecordAt
-from mockraft.wire.records.delegation_token_record import DelegationTokenRecord
 from mockraft.wire.records.remove_delegation_token_record import RemoveDelegationTokenRecord
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def create_token(
     )
     token_id = uuids.text_of(random_uuid(controller.chance))
     created = CreatedToken(token_id, _hmac_of(secret_key, token_id), token)
-    return ControllerResult([_record(token_id, token, token.expiration_timestamp)], created, "delegation token created")
+    return ControllerResult([token.to_record(token_id)], created, "delegation token created")
 
 
 def renew_token(
@@ -78,7 +78,7 @@ def renew_token(
     _check_may_renew(token, principal)
     until_ms = _later(now_ms, _at_most(controller.config.delegation_token_expiry_time_ms, period_ms))
     expiration_ms = min(token.max_timestamp, until_ms)
-    return ControllerResult([_record(token_id, token, expiration_ms)], expiration_ms, "delegation token renewed")
+    return ControllerResult([_until(expiration_ms, token_id, token)], expiration_ms, "delegation token renewed")
 
 
 def expire_token(
@@ -95,7 +95,7 @@ def expire_token(
     if _is_over(token, now_ms):
         raise ApiError(error_codes.DELEGATION_TOKEN_EXPIRED)
     expiration_ms = min(token.max_timestamp, _later(now_ms, period_ms))
-    return ControllerResult([_record(token_id, token, expiration_ms)], expiration_ms, "delegation token expires")
+    return ControllerResult([_until(expiration_ms, token_id, token)], expiration_ms, "delegation token expires")
 
 
 def remove_expired_tokens(controller: "Controller", now_ms: int) -> ControllerResult[bool]:
@@ -147,17 +147,8 @@ def _later(now_ms: int, duration_ms: int) -> int:
     return min(now_ms + duration_ms, _LATEST_MS)
 
 
-def _record(token_id: str, token: DelegationToken, expiration_ms: int) -> RecordAt:
-    record = DelegationTokenRecord(
-        owner=token.owner,
-        requester=token.requester,
-        renewers=list(token.renewers),
-        issue_timestamp=token.issue_timestamp,
-        max_timestamp=token.max_timestamp,
-        expiration_timestamp=expiration_ms,
-        token_id=token_id,
-    )
-    return RecordAt(record, 0)
+def _until(expiration_ms: int, token_id: str, token: DelegationToken) -> RecordAt:
+    return replace(token, expiration_timestamp=expiration_ms).to_record(token_id)
 
 
 def _removal(token_id: str) -> RecordAt:

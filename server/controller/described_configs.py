@@ -69,8 +69,9 @@ def describe(controller: "Controller", resource_type: int, name: str) -> list[De
     """All configs of a topic, a group or a client metrics subscription, sorted by name."""
     own = controller.image.configs.get((resource_type, name), {})
     layers = _layers(controller)
+    merged = _merged(layers)
     return [
-        _described(resource_type, key, own, layers)
+        _described(resource_type, key, own, layers, merged)
         for key in _sorted(config_keys.keys(resource_type))
         if not key.internal or key.name in own
     ]
@@ -92,10 +93,12 @@ def describe_cluster_default(controller: "Controller") -> list[DescribedConfig]:
     return [_described_broker(name, value, layers, parsed=False) for name, value in sorted(layers[0][0].items())]
 
 
-def _described(resource_type: int, key: ConfigKey, own: Mapping[str, str], layers: _Layers) -> DescribedConfig:
+def _described(
+    resource_type: int, key: ConfigKey, own: Mapping[str, str], layers: _Layers, merged: Mapping[str, str]
+) -> DescribedConfig:
     value = own.get(key.name)
     if value is None:
-        value = _inherited(resource_type, key, _merged(layers))
+        value = _inherited(resource_type, key, merged)
     shown = None if key.is_sensitive else _shown(key, value)
     synonyms = _synonyms_of(resource_type, key, layers)
     if key.name in own:

@@ -7,7 +7,7 @@ from mockraft.server.controller.elections import Election
 from mockraft.server.controller.image.topics import NO_LEADER
 from mockraft.server.controller.partition_rules import partition_rules
 from mockraft.server.controller.partitions import PartitionChange
-from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
+from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 
@@ -48,8 +48,7 @@ def elect_leaders(
                 if not wants_all or refusal.error_code != error_codes.ELECTION_NOT_NEEDED:
                     elected.append((partition_id, refusal))
         results.append((name, elected))
-    if len(records) > RECORDS_PER_BATCH_MAX:
-        raise ApiError(error_codes.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+    check_fits_one_batch(records)
     return ControllerResult(records, results, f"{election.value} leaders elected", atomic=False)
 
 

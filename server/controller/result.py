@@ -1,8 +1,10 @@
 """What a controller operation gives back (Kafka's ControllerResult), or refuses with."""
 
+from collections.abc import Sized
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 
 T = TypeVar("T")
@@ -31,3 +33,9 @@ class ApiError(Exception):
         super().__init__(error_code, message)
         self.error_code = error_code
         self.message = message
+
+
+def check_fits_one_batch(records: Sized) -> None:
+    """ApiError POLICY_VIOLATION for more records than one batch may have (BoundedListTooLongException)."""
+    if len(records) > RECORDS_PER_BATCH_MAX:
+        raise ApiError(error_codes.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")

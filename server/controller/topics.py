@@ -13,7 +13,7 @@ from mockraft.server.controller.config_keys import TOPIC
 from mockraft.server.controller.configs import Change, EffectiveConfig, Operation
 from mockraft.server.controller.image import Partition
 from mockraft.server.controller.placement import place, usable_brokers
-from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
+from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
 from mockraft.server.controller.topic_names import collision_key, reason_invalid
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic
@@ -60,8 +60,7 @@ def create_topics(
                 raise
             except ApiError as refusal:
                 results[topic.name] = refusal
-    if len(records) > RECORDS_PER_BATCH_MAX:
-        raise ApiError(error_codes.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+    check_fits_one_batch(records)
     return ControllerResult(records, results, "topics created" if records else "")
 
 

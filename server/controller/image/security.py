@@ -47,6 +47,21 @@ class DelegationToken:
     max_timestamp: int
     expiration_timestamp: int
 
+    def to_record(self, token_id: str) -> RecordAt:
+        """The record that leaves this token."""
+        return RecordAt(
+            DelegationTokenRecord(
+                owner=self.owner,
+                requester=self.requester,
+                renewers=list(self.renewers),
+                issue_timestamp=self.issue_timestamp,
+                max_timestamp=self.max_timestamp,
+                expiration_timestamp=self.expiration_timestamp,
+                token_id=token_id,
+            ),
+            0,
+        )
+
 
 @dataclass(slots=True)
 class SecurityImage:
@@ -136,15 +151,4 @@ class SecurityImage:
         if "delegation_token" not in version.supports:
             return
         for token_id, token in self.delegation_tokens.items():
-            yield RecordAt(
-                DelegationTokenRecord(
-                    owner=token.owner,
-                    requester=token.requester,
-                    renewers=list(token.renewers),
-                    issue_timestamp=token.issue_timestamp,
-                    max_timestamp=token.max_timestamp,
-                    expiration_timestamp=token.expiration_timestamp,
-                    token_id=token_id,
-                ),
-                0,
-            )
+            yield token.to_record(token_id)
