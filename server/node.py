@@ -12,20 +12,18 @@ from __future__ import annotations
 
 import heapq
 import traceback
-from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 from mockraft.server.apis.api import Api, Parked, RequestContext, answer, broken
 from mockraft.server.config import ControllerConfig
+from mockraft.server.connection_state import Connection, ParkedRequest
 from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading, Send
 from mockraft.server.journal import BrokenTick, ClosedConnection, Exchange, Journal
 from mockraft.wire import api_keys, messages
-from mockraft.wire.connection import FrameReader, Request, parse_request, write_response
+from mockraft.wire.connection import Request, parse_request, write_response
 from mockraft.wire.errors import WireError
-
-PRINCIPAL = "User:ANONYMOUS"
 
 BURST_REQUESTS_MAX = 128
 BURST_BYTES_MAX = 1 << 20
@@ -36,36 +34,6 @@ REFUSED_FRAME_BYTES_KEPT = 1024
 BROKEN_TICK_PAUSE_MS = 100
 
 NEVER_MS = 1 << 62
-
-
-class _ParkedRequest:
-    """A request whose handler said: not yet."""
-
-    __slots__ = ("api", "body", "ctx", "deadline_ms", "request", "retry")
-
-    def __init__(self, api: Api, request: Request, body: Any, ctx: RequestContext, parked: Parked) -> None:
-        self.api = api
-        self.request = request
-        self.body = body
-        self.ctx = ctx
-        self.deadline_ms = parked.deadline_ms
-        self.retry = parked.retry
-
-
-class _Connection:
-    """What the node knows of one connection."""
-
-    __slots__ = ("awaits_sent", "connection_id", "opened_ms", "parked", "paused", "peer_address", "reader", "waiting")
-
-    def __init__(self, connection_id: int, peer_address: str, opened_ms: int, frame_bytes_max: int) -> None:
-        self.connection_id = connection_id
-        self.peer_address = peer_address
-        self.opened_ms = opened_ms
-        self.reader = FrameReader(frame_bytes_max)
-        self.waiting: deque[bytes] = deque()
-        self.parked: _ParkedRequest | None = None
-        self.paused = False
-        self.awaits_sent = False
 
 
 class Node:
@@ -82,9 +50,9 @@ class Node:
         self.config = config
         self.journal = journal or Journal(config.journal_entries_max, config.journal_bytes_max)
         self.received_bytes = 0
-        self._connections: dict[int, _Connection] = {}
-        self._parked: dict[int, _Connection] = {}
-        self._deadlines: list[tuple[int, int, _ParkedRequest]] = []
+        self._connections: dict[int, Connection] = {}
+        self._parked: dict[int, Connection] = {}
+        self._deadlines: list[tuple[int, int, ParkedRequest]] = []
         self._parked_count = 0
         self._next_controller_tick_ms = 0
         self._log_seen = self._log_position()
@@ -108,7 +76,7 @@ class Node:
             closed = ClosedConnection(connection_id, peer_address, now_ms, now_ms, reason, refused=True)
             self.journal.add_closed(closed, "connections_max")
             return [Close(connection_id, reason)]
-        self._connections[connection_id] = _Connection(connection_id, peer_address, now_ms, self.config.frame_bytes_max)
+        self._connections[connection_id] = Connection(connection_id, peer_address, now_ms, self.config.frame_bytes_max)
         return []
 
     def step(self, connection_id: int, data: bytes, now_ms: int) -> list[Effect]:
@@ -189,7 +157,7 @@ class Node:
             self.journal.add_broken_tick(BrokenTick(now_ms, traceback.format_exc()))
             self._next_controller_tick_ms = now_ms + BROKEN_TICK_PAUSE_MS
 
-    def _proceed(self, connection: _Connection, now_ms: int, effects: list[Effect]) -> None:
+    def _proceed(self, connection: Connection, now_ms: int, effects: list[Effect]) -> None:
         """Answer what waits on a connection, in order, until one parks or enough was said at once."""
         waiting = connection.waiting
         requests = sent_bytes = 0
@@ -212,7 +180,7 @@ class Node:
             pause = PauseReading if held_back else ResumeReading
             effects.append(pause(connection.connection_id))
 
-    def _receive(self, connection: _Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> int:
+    def _receive(self, connection: Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> int:
         """Answer or park one request; gives the bytes sent."""
         try:
             request = parse_request(frame)
@@ -233,7 +201,7 @@ class Node:
             request.client_id or "",
             connection.connection_id,
             self.config.controller_listener_name,
-            PRINCIPAL,
+            connection.principal,
             connection.peer_address,
             False,
             now_ms,
@@ -241,7 +209,7 @@ class Node:
         )
         response = answer(api, body, ctx, self.controller)
         if response.__class__ is Parked:
-            parked = _ParkedRequest(api, request, body, ctx, response)
+            parked = ParkedRequest(api, request, body, ctx, response)
             connection.parked = parked
             self._parked[connection.connection_id] = connection
             self._parked_count += 1
@@ -260,7 +228,7 @@ class Node:
 
     def _send(
         self,
-        connection: _Connection,
+        connection: Connection,
         api: Api,
         request: Request,
         body: Any,
@@ -307,7 +275,7 @@ class Node:
         self._log_seen = self._log_position()
 
     def _retry(
-        self, connection: _Connection, parked: _ParkedRequest, now_ms: int, expired: bool, effects: list[Effect]
+        self, connection: Connection, parked: ParkedRequest, now_ms: int, expired: bool, effects: list[Effect]
     ) -> None:
         try:
             response = parked.retry(now_ms, expired)
@@ -329,7 +297,7 @@ class Node:
 
     def _close(
         self,
-        connection: _Connection,
+        connection: Connection,
         kind: str,
         reason: str,
         now_ms: int,
@@ -340,7 +308,7 @@ class Node:
         effects.append(Close(connection.connection_id, reason))
 
     def _forget(
-        self, connection: _Connection, reason: str, kind: str, now_ms: int, refused: bool, frame: bytes = b""
+        self, connection: Connection, reason: str, kind: str, now_ms: int, refused: bool, frame: bytes = b""
     ) -> None:
         del self._connections[connection.connection_id]
         self._parked.pop(connection.connection_id, None)
