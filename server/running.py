@@ -12,8 +12,8 @@ from mockraft.server.apis.registry import APIS
 from mockraft.server.clock import Clock, RealClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.metadata_log import MetadataLog
 from mockraft.server.node import Node
+from mockraft.server.raft.raft import Raft
 from mockraft.server.tcp import TcpListener, bind
 
 WILDCARD_HOSTS = ("", "0.0.0.0", "::")
@@ -48,7 +48,7 @@ class RunningController:
     ) -> RunningController:
         """Bind, recover or begin the log, and listen.
 
-        Raises OSError when the address cannot be had, and what MetadataLog.open raises when the data directory is not
+        Raises OSError when the address cannot be had, and what Raft.open raises when the data directory is not
         usable or belongs to another cluster.
         """
         clock = clock or RealClock()
@@ -59,9 +59,9 @@ class RunningController:
             undo.callback(bound.close)
             config = _advertised(config, bound)
             now_ms = clock.now_ms()
-            log = MetadataLog.open(config, now_ms, chance)
-            undo.callback(log.close)
-            node = Node(Controller(config, log, chance, now_ms), APIS)
+            raft = Raft.open(config, now_ms, chance)
+            undo.callback(raft.log.close)
+            node = Node(Controller(config, raft, chance, now_ms), APIS)
             listener = TcpListener(node, clock)
             await listener.start(bound)
             undo.pop_all()

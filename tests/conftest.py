@@ -10,8 +10,8 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.features import supported_features
 from mockraft.server.controller.image import BrokerRegistration, Partition
-from mockraft.server.controller.metadata_log import MetadataLog
 from mockraft.server.controller.result import ControllerResult
+from mockraft.server.raft.raft import Raft
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
@@ -30,8 +30,9 @@ class Cluster:
         self.now_ms = START_MS
         self.chance = random.Random(options.pop("seed", 1))
         self.config = ControllerConfig(**options)
-        self.log = MetadataLog.open(self.config, self.now_ms, self.chance)
-        self.controller = Controller(self.config, self.log, self.chance, self.now_ms)
+        self.raft = Raft.open(self.config, self.now_ms, self.chance)
+        self.log = self.raft.log
+        self.controller = Controller(self.config, self.raft, self.chance, self.now_ms)
         self._mark = self.log.end_offset
 
     def ask(self, request: Any, version: int | None = None, *, forwarded: bool = False) -> Any:

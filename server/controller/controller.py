@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.image import Image
-from mockraft.server.controller.metadata_log import MetadataLog
 from mockraft.server.controller.periodic import Periodic
 from mockraft.server.controller.periodic_tasks import periodic_tasks
 from mockraft.server.controller.registration import register_itself
@@ -27,22 +26,25 @@ from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecor
 if TYPE_CHECKING:
     import random
 
+    from mockraft.server.raft.raft import Raft
+
 T = TypeVar("T")
 
 _log = logging.getLogger("mockraft.controller")
 
 
 class Controller:
-    """An active controller over a metadata log.
+    """An active controller over the log of its raft node.
 
     `image` is what the log says; `sessions` and `heartbeats` are remembered beside it and lost with the process.
     Time comes in as `now_ms` (milliseconds since the epoch), chance as `chance`: the same calls give the same log.
     """
 
-    def __init__(self, config: ControllerConfig, log: MetadataLog, chance: random.Random, now_ms: int) -> None:
+    def __init__(self, config: ControllerConfig, raft: Raft, chance: random.Random, now_ms: int) -> None:
         """Replay the log and take over: brokers that it says are unfenced get a fresh session."""
         self.config = config
-        self.log = log
+        self.raft = raft
+        self.log = log = raft.log
         self.chance = chance
         self.image = Image()
         # What ApiVersions calls FinalizedFeaturesEpoch: the end of what the features were last loaded from.
@@ -51,6 +53,8 @@ class Controller:
         self.heartbeats = HeartbeatStates()
         for offset, (record, _) in log.records():
             self.image.apply(record, offset)
+        if next(log.records(), None) is None:
+            self.commit(ControllerResult(log.bootstrap_records(), None, "the log was empty"), now_ms)
         for broker_id, registration in self.image.cluster.brokers.items():
             self.heartbeats.register(broker_id, registration.fenced)
             if not registration.fenced:

@@ -1,4 +1,4 @@
-"""The metadata log: partition 0 of `__cluster_metadata` as bytes, led by this controller, its only voter.
+"""The metadata log: partition 0 of `__cluster_metadata` as bytes, as one controller keeps it.
 
 Source: Kafka's KafkaRaftLog and KafkaRaftClient. Batches are kept as they go over the wire, in memory and, with a
 data dir, in Kafka's own files. What lies below the oldest kept snapshot may be dropped.
@@ -37,10 +37,12 @@ class EpochEndOffset(NamedTuple):
 
 
 class MetadataLog:
-    """The log of the active controller.
+    """The log of one controller.
 
-    `start_offset` is the first offset still held. `snapshots` are the kept ones, oldest first. `directory_id` is 16
-    bytes. `observers` are the replicas that fetch it.
+    `start_offset` is the first offset still held. `high_watermark` is the offset below which all is committed; raft
+    moves it, but where `commits_alone` (the leader is the only voter) every append does. `leader_epoch` is the epoch
+    that appended batches carry. `snapshots` are the kept ones, oldest first. `directory_id` is 16 bytes. `observers`
+    are the replicas that fetch it.
     """
 
     def __init__(self, config: ControllerConfig, files: LogFiles | None, directory_id: bytes) -> None:
@@ -49,6 +51,8 @@ class MetadataLog:
         self.directory_id = directory_id
         self.leader_epoch = 0
         self.start_offset = 0
+        self.high_watermark = 0
+        self.commits_alone = False
         self.snapshots: list[Snapshot] = []
         self.observers = Observers()
         self._files = files
@@ -61,36 +65,30 @@ class MetadataLog:
 
     @classmethod
     def open(cls, config: ControllerConfig, now_ms: int, chance: random.Random) -> MetadataLog:
-        """Recover the log from `config.data_dir`, or start one in memory, and begin a new leader epoch in it.
+        """Recover the log from `config.data_dir`, or start an empty one in memory.
 
-        `config` must name the port that brokers connect to, for it goes into the log. DataDirError when the data dir
-        cannot be used: another controller's, in use, damaged, or shorter than it is known to have been.
+        DataDirError when the data dir cannot be used: another controller's, in use, damaged, or shorter than it is
+        known to have been.
         """
         if config.data_dir is None:
             log = cls(config, None, random_uuid(chance))
-            log._begin_epoch(now_ms)
-            return log
-        try:
-            files = LogFiles(config, chance)
-            log = cls(config, files, files.directory_id)
+        else:
             try:
-                log._recover(files)
-                log._begin_epoch(now_ms)
-            except BaseException:
-                files.close()
-                raise
-        except (OSError, StorageError, WireError) as error:
-            raise DataDirError(f"data dir {config.data_dir}: cannot be used: {error}") from error
+                files = LogFiles(config, chance)
+                log = cls(config, files, files.directory_id)
+                try:
+                    log._recover(files)
+                except BaseException:
+                    files.close()
+                    raise
+            except (OSError, StorageError, WireError) as error:
+                raise DataDirError(f"data dir {config.data_dir}: cannot be used: {error}") from error
+        log._snapshot_time_ms = now_ms
         return log
 
     @property
     def end_offset(self) -> int:
         """The offset that the next record gets."""
-        return self._batches.end_offset
-
-    @property
-    def high_watermark(self) -> int:
-        """Offset below which all records are committed: the end, as the only voter has them all."""
         return self._batches.end_offset
 
     @property
@@ -116,6 +114,28 @@ class MetadataLog:
             values, base_offset=self.end_offset, leader_epoch=self.leader_epoch, timestamp_ms=now_ms
         )
         return self._append(data, len(values), now_ms)
+
+    def begin_epoch(self, now_ms: int) -> None:
+        """Lead, as the only voter, an epoch above all before: it is remembered, then its control records are appended.
+
+        OSError or StorageError when it cannot be written.
+        """
+        quorum_epoch = self._files.quorum_epoch if self._files is not None else 0
+        self.leader_epoch = max(quorum_epoch, self.last_epoch) + 1
+        self.commits_alone = True
+        if self._files is not None:
+            self._files.begin_epoch(self.leader_epoch)
+        pairs = quorum.start_of_epoch(self._voter_state, self._local_voter, voters_in_log=self._voters_in_log)
+        self._append_control(pairs, now_ms)
+        if self._files is not None:
+            self._files.write_leader_epochs(self._batches.epochs)
+
+    def bootstrap_records(self) -> list[RecordAt]:
+        """What the first leader of an empty log writes: what `kafka-storage format` chose, or the configuration."""
+        formatted = self._files.bootstrap_records() if self._files is not None else None
+        return formatted or features.bootstrap_records(
+            self.config.metadata_version, min_insync_replicas=self.config.min_insync_replicas
+        )
 
     def upgrade_kraft_version(self, level: int, now_ms: int) -> None:
         """Finalize kraft.version above 0: the level and the voters become records (KIP-853).
@@ -157,13 +177,15 @@ class MetadataLog:
         end = self._end_of_epoch(last_fetched_epoch)
         return end if end.epoch != last_fetched_epoch or end.end_offset < offset else None
 
-    def records(self, from_offset: int = 0) -> Iterator[tuple[int, RecordAt]]:
+    def records(self, from_offset: int = 0, to_offset: int | None = None) -> Iterator[tuple[int, RecordAt]]:
         """The metadata records with their offsets: the newest snapshot's, then those after it in the log.
 
         Records of a snapshot all have its last contained offset (as Kafka replays them). Records below `from_offset`
-        are left out. DataDirError when a record cannot be read: its type or version is one of a newer Kafka.
+        and from `to_offset` (None: the end) on are left out. DataDirError when a record cannot be read: its type or
+        version is one of a newer Kafka.
         """
         begin = from_offset
+        end = self.end_offset if to_offset is None else to_offset
         try:
             if self.snapshots and self.snapshots[-1].id.end_offset > from_offset:
                 begin = self.snapshots[-1].id.end_offset
@@ -171,10 +193,12 @@ class MetadataLog:
                     yield begin - 1, record
             for data in self._batches.since(begin):
                 for batch in record_batch.read_batches(data):
+                    if batch.base_offset >= end:
+                        return
                     if batch.is_control:
                         continue
                     for offset, (_, value) in enumerate(batch.records, batch.base_offset):
-                        if offset >= begin:
+                        if begin <= offset < end:
                             yield offset, metadata_log_frame.decode(value or b"")
         except WireError as error:
             raise DataDirError(f"the log cannot be replayed: {error}") from error
@@ -183,9 +207,10 @@ class MetadataLog:
         """Why a snapshot should be written now, or None.
 
         `metadata_log_max_record_bytes_between_snapshots` since the newest one, or
-        `metadata_log_max_snapshot_interval_ms` (0: never) since it with anything new (Kafka's SnapshotGenerator).
+        `metadata_log_max_snapshot_interval_ms` (0: never) since it with anything new (Kafka's SnapshotGenerator). Not
+        while the end of the log is uncommitted: a snapshot covers committed records.
         """
-        if now_ms < self._snapshot_time_ms:
+        if now_ms < self._snapshot_time_ms or self.high_watermark < self.end_offset:
             return None
         written = self._batches.appended_bytes - self._snapshot_bytes_mark
         if written >= self.config.metadata_log_max_record_bytes_between_snapshots:
@@ -256,6 +281,8 @@ class MetadataLog:
             self._files.storage.append(data, base_offset)
         self._batches.add(data, base_offset, count, self.leader_epoch)
         self._last_timestamp_ms = now_ms
+        if self.commits_alone:
+            self.high_watermark = base_offset + count
         return base_offset
 
     def _end_of_epoch(self, epoch: int) -> EpochEndOffset:
@@ -336,22 +363,3 @@ class MetadataLog:
                 f"{files.path}: the voters are {[node_id for node_id, _ in found]}, not this controller"
                 f" ({self.config.node_id}, with its directory id) alone; only a quorum of one can be taken over"
             )
-
-    def _begin_epoch(self, now_ms: int) -> None:
-        quorum_epoch = self._files.quorum_epoch if self._files is not None else 0
-        self.leader_epoch = max(quorum_epoch, self.last_epoch) + 1
-        self._snapshot_time_ms = now_ms
-        if self._files is not None:
-            self._files.begin_epoch(self.leader_epoch)
-        pairs = quorum.start_of_epoch(self._voter_state, self._local_voter, voters_in_log=self._voters_in_log)
-        self._append_control(pairs, now_ms)
-        if self._files is not None:
-            self._files.write_leader_epochs(self._batches.epochs)
-        if next(self.records(), None) is None:
-            self.append(self._bootstrap_records(), now_ms)
-
-    def _bootstrap_records(self) -> list[RecordAt]:
-        formatted = self._files.bootstrap_records() if self._files is not None else None
-        return formatted or features.bootstrap_records(
-            self.config.metadata_version, min_insync_replicas=self.config.min_insync_replicas
-        )

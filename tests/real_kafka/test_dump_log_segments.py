@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mockraft.kafka_processes import KafkaTool
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.metadata_log import MetadataLog
+from mockraft.server.raft.raft import Raft
 from mockraft.wire import records
 from mockraft.wire.metadata_log_frame import RecordAt
 
@@ -25,11 +25,11 @@ def partition_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = ControllerConfig(data_dir=tmp_path_factory.mktemp("data"), metadata_log_segment_bytes=1500)
     assert config.data_dir is not None
     for epoch in (1, 2):
-        log = MetadataLog.open(config, 1_700_000_000_000, random.Random(1))
+        log = Raft.open(config, 1_700_000_000_000, random.Random(1)).log
         for record in EVERY_RECORD:
             log.append([record, record], 1_700_000_000_000 + epoch)
         log.close()
-    log = MetadataLog.open(config, 1_700_000_000_000, random.Random(1))
+    log = Raft.open(config, 1_700_000_000_000, random.Random(1)).log
     assert log.write_snapshot(EVERY_RECORD, 1_700_000_000_000) is not None
     log.append(EVERY_RECORD, 1_700_000_000_000)
     log.close()

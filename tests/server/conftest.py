@@ -12,9 +12,9 @@ from mockraft.server.apis import api_versions
 from mockraft.server.apis.api import Api
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.metadata_log import MetadataLog
 from mockraft.server.effects import Close, Effect, Send
 from mockraft.server.node import Node
+from mockraft.server.raft.raft import Raft
 from mockraft.wire import messages
 from mockraft.wire.connection import FrameReader, read_response_body, write_request
 
@@ -112,7 +112,7 @@ def make_controller() -> Callable[..., Controller]:
     def make(config: ControllerConfig | None = None) -> Controller:
         config = config or ControllerConfig()
         chance = random.Random(1)
-        return Controller(config, MetadataLog.open(config, START_MS, chance), chance, START_MS)
+        return Controller(config, Raft.open(config, START_MS, chance), chance, START_MS)
 
     return make
 

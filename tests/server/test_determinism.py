@@ -7,8 +7,8 @@ from typing import Any
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.metadata_log import MetadataLog
 from mockraft.server.node import Node
+from mockraft.server.raft.raft import Raft
 from mockraft.spark_replay.exchanges import read_exchanges
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
@@ -31,7 +31,7 @@ def replayed(requests: list[tuple[int, bytes]]) -> tuple[list[Any], bytes]:
     """Everything the node said, and its log."""
     config = ControllerConfig(cluster_id="p66Y0sRpQNGVKjK4oTgauw", seed=9, connections_max=1000)
     chance = random.Random(config.seed)
-    controller = Controller(config, MetadataLog.open(config, START_MS, chance), chance, START_MS)
+    controller = Controller(config, Raft.open(config, START_MS, chance), chance, START_MS)
     node = Node(controller, APIS)
     effects: list[Any] = []
     for connection_id in {connection_id for connection_id, _ in requests}:

@@ -10,9 +10,9 @@ import pytest
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.metadata_log import MetadataLog
 from mockraft.server.effects import Close, Send
 from mockraft.server.node import Node
+from mockraft.server.raft.raft import Raft
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.wire import messages
 from mockraft.wire.connection import parse_request, write_request
@@ -42,8 +42,8 @@ def framed(frame: bytes) -> bytes:
 def node() -> Node:
     config = ControllerConfig(port=9093, cluster_id=CAPTURED_CLUSTER_ID, frame_bytes_max=1 << 20)
     chance = random.Random(1)
-    log = MetadataLog.open(config, START_MS, chance)
-    return Node(Controller(config, log, chance, START_MS), APIS)
+    raft = Raft.open(config, START_MS, chance)
+    return Node(Controller(config, raft, chance, START_MS), APIS)
 
 
 @pytest.fixture(scope="module")

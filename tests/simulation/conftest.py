@@ -16,6 +16,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.features import supported_features
 from mockraft.server.controller.image import Image, Partition
 from mockraft.server.controller.metadata_log import MetadataLog
+from mockraft.server.raft.raft import Raft
 from mockraft.wire import error_codes, messages
 from mockraft.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -82,8 +83,9 @@ class World:
         self.config = ControllerConfig(metadata_version=self.chance.choice(LEVELS), session_timeout_ms=9000)
         self.now_ms = START_MS
         self.journal: list[Input] = []
-        self.log = MetadataLog.open(self.config, self.now_ms, random.Random(seed))
-        self.controller = Controller(self.config, self.log, random.Random(seed), self.now_ms)
+        self.raft = Raft.open(self.config, self.now_ms, random.Random(seed))
+        self.log = self.raft.log
+        self.controller = Controller(self.config, self.raft, random.Random(seed), self.now_ms)
         self.started_ms = self.now_ms
         self.brokers = {n: SimulatedBroker(n, self._directories(n)) for n in range(1, BROKERS + 1)}
         self.events: list[tuple[int, Callable[[], None]]] = [
@@ -135,7 +137,7 @@ class World:
 
     def restart_controller(self) -> None:
         self.journal.append(Input(self.now_ms, "restart"))
-        self.controller = Controller(self.config, self.log, self.controller.chance, self.now_ms)
+        self.controller = Controller(self.config, self.raft, self.controller.chance, self.now_ms)
         self.started_ms = self.now_ms
 
     def start_broker(self) -> None:
@@ -369,16 +371,16 @@ def deliver(controller: Controller, entry: Input) -> Any:
 
 def replay(journal: list[Input], config: ControllerConfig, seed: int) -> MetadataLog:
     """The log of a new controller that gets the same inputs at the same times."""
-    log = MetadataLog.open(config, START_MS, random.Random(seed))
-    controller = Controller(config, log, random.Random(seed), START_MS)
+    raft = Raft.open(config, START_MS, random.Random(seed))
+    controller = Controller(config, raft, random.Random(seed), START_MS)
     for entry in journal:
         if entry.what == "tick":
             controller.tick(entry.now_ms)
         elif entry.what == "restart":
-            controller = Controller(config, log, controller.chance, entry.now_ms)
+            controller = Controller(config, raft, controller.chance, entry.now_ms)
         else:
             deliver(controller, entry)
-    return log
+    return raft.log
 
 
 @pytest.fixture

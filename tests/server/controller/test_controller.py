@@ -18,7 +18,7 @@ def topics(count: int) -> list[RecordAt]:
 
 
 def replayed(cluster: Any) -> Controller:
-    return Controller(cluster.config, cluster.log, cluster.chance, cluster.now_ms)
+    return Controller(cluster.config, cluster.raft, cluster.chance, cluster.now_ms)
 
 
 def test_a_result_without_records_is_just_its_response(cluster: Any) -> None:

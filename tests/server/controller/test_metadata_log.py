@@ -6,6 +6,7 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller import features
 from mockraft.server.controller.metadata_log import EpochEndOffset, MetadataLog
 from mockraft.server.controller.snapshot import SnapshotId
+from mockraft.server.raft.raft import Raft
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -21,7 +22,9 @@ def topic(number: int) -> RecordAt:
 
 
 def opened(now_ms: int = 1000, seed: int = 1, **options: Any) -> MetadataLog:
-    return MetadataLog.open(ControllerConfig(**options), now_ms, random.Random(seed))
+    log = Raft.open(ControllerConfig(**options), now_ms, random.Random(seed)).log
+    log.append(log.bootstrap_records(), now_ms)
+    return log
 
 
 def all_batches(log: MetadataLog) -> list[record_batch.Batch]:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.metadata_log import MetadataLog
+from mockraft.server.raft.raft import Raft
 from mockraft.wire.records.topic_record import TopicRecord
 
 APPENDER = """
 import random, sys
 from pathlib import Path
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.metadata_log import MetadataLog
+from mockraft.server.raft.raft import Raft
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.topic_record import TopicRecord
 
@@ -25,7 +25,7 @@ config = ControllerConfig(
     metadata_log_max_record_bytes_between_snapshots=60_000,
     metadata_max_retention_bytes=200_000,
 )
-log = MetadataLog.open(config, 1000, random.Random(1))
+log = Raft.open(config, 1000, random.Random(1)).log
 image = [record for _, record in log.records()]
 number = sum(isinstance(at.record, TopicRecord) for at in image)
 while True:
@@ -51,7 +51,7 @@ def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path, lines: int)
             appender.send_signal(signal.SIGKILL)
             for line in appender.stdout:
                 acknowledged = int(line) if line.endswith("\n") else acknowledged
-        log = MetadataLog.open(ControllerConfig(data_dir=tmp_path), 2000, random.Random(1))
+        log = Raft.open(ControllerConfig(data_dir=tmp_path), 2000, random.Random(1)).log
         names = [at.record.name for _, at in log.records() if isinstance(at.record, TopicRecord)]
         log.close()
         assert len(names) >= acknowledged

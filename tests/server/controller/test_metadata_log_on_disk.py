@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller import log_files, log_storage
-from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.data_dir import DataDirError, StorageError
 from mockraft.server.controller.metadata_log import EpochEndOffset, MetadataLog
 from mockraft.server.controller.result import ControllerResult
 from mockraft.server.controller.snapshot import SnapshotId
+from mockraft.server.raft.raft import Raft
 from mockraft.wire import record_batch
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.topic_record import TopicRecord
@@ -35,13 +35,20 @@ def topics(log: MetadataLog) -> list[str]:
     return [at.record.name for _, at in log.records() if isinstance(at.record, TopicRecord)]
 
 
+def led(config: ControllerConfig, now_ms: int, seed: int) -> MetadataLog:
+    log = Raft.open(config, now_ms, random.Random(seed)).log
+    if not any(log.records()):
+        log.append(log.bootstrap_records(), now_ms)
+    return log
+
+
 def full_disk(*_: object) -> int:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.fixture(autouse=True)
 def _without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A killed process loses nothing that is in the page cache; only power does, and no test cuts it."""
+    """A killed process loses nothing that is in the page cache."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
@@ -54,9 +61,7 @@ def reopen(tmp_path: Path) -> Any:
     def open_again(seed: int = 1, **options: Any) -> MetadataLog:
         while logs:
             logs.pop().close()
-        logs.append(
-            MetadataLog.open(dataclasses.replace(config, **options), 1000 * (len(logs) + 1), random.Random(seed))
-        )
+        logs.append(led(dataclasses.replace(config, **options), 1000 * (len(logs) + 1), seed))
         return logs[-1]
 
     yield open_again
@@ -73,7 +78,7 @@ def crashed(log: MetadataLog, to: Path) -> Path:
 
 
 def started_in(data_dir: Path, **options: Any) -> MetadataLog:
-    return MetadataLog.open(ControllerConfig(data_dir=data_dir, **options), 9000, random.Random(3))
+    return led(ControllerConfig(data_dir=data_dir, **options), 9000, 3)
 
 
 def test_a_restart_keeps_every_record_and_begins_an_epoch(reopen: Open) -> None:
@@ -82,8 +87,7 @@ def test_a_restart_keeps_every_record_and_begins_an_epoch(reopen: Open) -> None:
         first.append([topic(number)], 2000)
     before, end_offset, directory_id = first.read(0, 1 << 30), first.end_offset, first.directory_id
     second = reopen(seed=2)
-    assert second.read(0, len(before)) == before
-    assert (second.leader_epoch, second.directory_id) == (2, directory_id)
+    assert (second.read(0, len(before)), second.leader_epoch, second.directory_id) == (before, 2, directory_id)
     (leader_change,) = record_batch.read_batches(second.read(end_offset, 1))
     assert (leader_change.leader_epoch, leader_change.is_control, len(leader_change.records)) == (2, True, 1)
     assert second.end_offset == end_offset + 1
@@ -343,15 +347,15 @@ def test_fsync_is_asked_for_by_option(reopen: Open, monkeypatch: pytest.MonkeyPa
         assert bool(synced) is fsync
 
 
-def test_a_refused_write_leaves_the_image_as_it_was(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = reopen()
-    controller = Controller(log.config, log, random.Random(1), 1000)
-    end_offset = log.end_offset
-
+def test_a_refused_write_leaves_the_image_as_it_was(
+    new_cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = new_cluster(data_dir=tmp_path)
+    end_offset = cluster.log.end_offset
     monkeypatch.setattr(log_storage.os, "pwrite", full_disk)
     with pytest.raises(StorageError):
-        controller.commit(ControllerResult([topic(1)], None), 2000)
-    assert (log.end_offset, dict(controller.image.topics.by_name)) == (end_offset, {})
+        cluster.controller.commit(ControllerResult([topic(1)], None), 2000)
+    assert (cluster.log.end_offset, dict(cluster.controller.image.topics.by_name)) == (end_offset, {})
 
 
 def test_damage_anywhere_is_recovered_from_or_named(reopen: Open, tmp_path: Path) -> None:
