@@ -1,7 +1,7 @@
 """The command `mockraft`."""
 
 import typer
-from mockraft import codec_commands, kafka_commands, run_commands
+from mockraft import codec_commands, conformance_commands, kafka_commands, run_commands
 from mockraft.serve import ABOUT, serve
 
 app = typer.Typer(
@@ -13,7 +13,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help shows long option names whole
 )
 app.command("serve", help=ABOUT)(serve)
-for commands in (run_commands, kafka_commands, codec_commands):
+for commands in (run_commands, kafka_commands, conformance_commands, codec_commands):
     commands.register(app)
 
 

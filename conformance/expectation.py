@@ -1,0 +1,141 @@
+"""What is expected of an answer, as a JSON tree that names what matters; and where an answer first differs from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+Tree = dict[str, Any]
+
+
+class Difference(NamedTuple):
+    """The first place at which something is not as expected; `path` is like `topics[0].errorCode`."""
+
+    path: str
+    expected: Any
+    got: Any
+
+
+class NotAsExpectedError(AssertionError):
+    """A case failed: `what` (an answer, the records, a connection) is not as expected."""
+
+    def __init__(self, what: str, expected: Any, got: Any, first: Difference) -> None:
+        super().__init__(f"{what}: {first.path or 'it'} should be {shown(first.expected)}, is {shown(first.got)}")
+        self.what = what
+        self.expected = expected
+        self.got = got
+        self.first = first
+
+
+class NotApplicableError(Exception):
+    """The case says nothing about this controller; the message is why."""
+
+
+class Match:
+    """A place in a tree at which more than one value will do."""
+
+    def __init__(self, told: str, accepts: Callable[[Any], bool]) -> None:
+        self.told = told
+        self.accepts = accepts
+
+    def __repr__(self) -> str:
+        return f"<{self.told}>"
+
+
+class InAnyOrder(list[Any]):
+    """An array whose elements may come in any order."""
+
+
+class Only(dict[str, Any]):
+    """An object that has these keys and no others."""
+
+
+ANYTHING = Match("anything", lambda _: True)
+NOT_EMPTY = Match("not empty", bool)
+MISSING = Match("nothing", lambda _: False)
+"""In a difference: there is no such key or element."""
+
+
+def above(least: float) -> Match:
+    """A number over `least`."""
+    return Match(f"over {least}", lambda value: isinstance(value, int | float) and value > least)
+
+
+def like(pattern: str) -> Match:
+    """A string that the whole regular expression matches."""
+    return Match(
+        f"like {pattern}", lambda value: isinstance(value, str) and re.fullmatch(pattern, value, re.S) is not None
+    )
+
+
+def either(*values: Any) -> Match:
+    """One of these."""
+    return Match(f"one of {list(values)}", lambda value: value in values)
+
+
+def difference(expected: Any, got: Any, path: str = "") -> Difference | None:
+    """Where `got` first differs: of objects only the keys of `expected` are looked at, of arrays every element."""
+    if isinstance(expected, Match):
+        return None if expected.accepts(got) else Difference(path, expected, got)
+    if isinstance(expected, dict):
+        return _of_objects(expected, got, path)
+    if isinstance(expected, InAnyOrder):
+        return _in_any_order(expected, got, path)
+    if isinstance(expected, list | tuple):
+        return _of_arrays(expected, got, path)
+    same = expected == got and isinstance(expected, bool) == isinstance(got, bool)
+    return None if same else Difference(path, expected, got)
+
+
+def _of_objects(expected: Tree, got: Any, path: str) -> Difference | None:
+    if not isinstance(got, dict):
+        return Difference(path, expected, got)
+    for key, value in expected.items():
+        inside = f"{path}.{key}" if path else key
+        if key not in got:
+            if value is MISSING:
+                continue
+            return Difference(inside, value, MISSING)
+        if found := difference(value, got[key], inside):
+            return found
+    if isinstance(expected, Only) and (more := [key for key in got if key not in expected]):
+        return Difference(f"{path}.{more[0]}" if path else more[0], MISSING, got[more[0]])
+    return None
+
+
+def _of_arrays(expected: Sequence[Any], got: Any, path: str) -> Difference | None:
+    if not isinstance(got, list):
+        return Difference(path, expected, got)
+    for index, value in enumerate(expected):
+        if index == len(got):
+            return Difference(f"{path}[{index}]", value, MISSING)
+        if found := difference(value, got[index], f"{path}[{index}]"):
+            return found
+    if len(got) > len(expected):
+        return Difference(f"{path}[{len(expected)}]", MISSING, got[len(expected)])
+    return None
+
+
+def _in_any_order(expected: Sequence[Any], got: Any, path: str) -> Difference | None:
+    if not isinstance(got, list):
+        return Difference(path, expected, got)
+    left = list(got)
+    for value in expected:
+        fitting = next((each for each in left if difference(value, each) is None), None)
+        if fitting is None:
+            return Difference(path, value, left)
+        left.remove(fitting)
+    return Difference(path, MISSING, left[0]) if left else None
+
+
+def expect(what: str, expected: Any, got: Any) -> None:
+    """Raise NotAsExpectedError unless `got` is as expected."""
+    if first := difference(expected, got):
+        raise NotAsExpectedError(what, expected, got, first)
+
+
+def shown(value: Any) -> str:
+    """A value in a line of text."""
+    text = repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."

@@ -1,0 +1,55 @@
+"""A failed case as text: what was asked, what was expected, what came, and where they first part."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from mockraft.conformance.verdicts import Verdict
+from mockraft.wire import error_codes
+
+_WIDTH = 110
+_ERROR_CODE = "errorCode"
+
+
+def lines(verdict: Verdict) -> Iterator[str]:
+    """The lines that explain a failure, without its name."""
+    yield verdict.reason
+    detail = verdict.detail
+    if story := detail.get("story"):
+        last = story[-1]
+        yield f"after {last['api']} {_compact(last['request'])}"
+    if "expected" in detail:
+        yield from _block("expected", detail["expected"])
+        yield from _block("got", detail["got"])
+    elif detail.get("what"):
+        yield from str(detail["what"]).rstrip().splitlines()
+
+
+def named_codes(tree: Any) -> Any:
+    """The tree with Kafka's names beside error codes: `"errorCode": "36 TOPIC_ALREADY_EXISTS"`."""
+    if isinstance(tree, list):
+        return [named_codes(each) for each in tree]
+    if not isinstance(tree, dict):
+        return tree
+    return {
+        key: f"{value} {error_codes.name(value)}"
+        if key == _ERROR_CODE and isinstance(value, int)
+        else named_codes(value)
+        for key, value in tree.items()
+    }
+
+
+def _block(title: str, tree: Any) -> Iterator[str]:
+    text = _compact(tree)
+    if len(text) + len(title) + 2 <= _WIDTH:
+        yield f"{title}: {text}"
+        return
+    yield f"{title}:"
+    for line in json.dumps(named_codes(tree), ensure_ascii=False, indent=1).splitlines():
+        yield f"  {line}"
+
+
+def _compact(tree: Any) -> str:
+    return json.dumps(named_codes(tree), ensure_ascii=False)

@@ -1,0 +1,43 @@
+"""Names and ids that no other case, and no earlier run, has used."""
+
+from __future__ import annotations
+
+import random
+
+from mockraft.wire import uuids
+
+_IDS_OF_A_CASE = 100
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+class RunIds:
+    """The ids of one run, drawn from `chance`; each case takes a range of its own."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.token = "c" + "".join(chance.choices(_LETTERS, k=6))
+        self.first_id = chance.randrange(1_000, 20_000_000) * _IDS_OF_A_CASE
+
+
+class Identities:
+    """The ids of case `number` of a run. `token` is part of every name; `broker_ids` is what was given out."""
+
+    def __init__(self, run: RunIds, number: int) -> None:
+        self._chance = run.chance
+        self.token = f"{run.token}-{number}-"
+        self.broker_ids: set[int] = set()
+        self._next_id = run.first_id + number * _IDS_OF_A_CASE
+
+    def broker_id(self) -> int:
+        """The next broker id; ids grow."""
+        self._next_id += 1
+        self.broker_ids.add(self._next_id)
+        return self._next_id
+
+    def name(self, text: str) -> str:
+        """A name with the token."""
+        return self.token + text
+
+    def uuid(self) -> str:
+        """A random id that Kafka does not reserve."""
+        return uuids.text_of(bytes([self._chance.randrange(1, 256)]) + self._chance.randbytes(15))

@@ -1,0 +1,67 @@
+"""The one list of where mockraft is knowingly not as Kafka: `known_differences.toml`, read and checked."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+_KINDS = ("missing", "otherwise")
+_TITLES = {"missing": "Not there", "otherwise": "Otherwise"}
+_KEYS = {"id", "area", "kind", "kafka", "mockraft", "why", "cases"}
+
+
+@dataclass(frozen=True)
+class KnownDifference:
+    """One entry; its fields are those of the file, whose head explains them."""
+
+    id: str
+    area: str
+    kind: Literal["missing", "otherwise"]
+    kafka: str
+    mockraft: str
+    why: str
+    cases: tuple[str, ...] = ()
+
+
+@cache
+def known_differences() -> tuple[KnownDifference, ...]:
+    """All entries, in the file's order. ValueError for one that is not as the file's head says."""
+    text = resources.files("mockraft.conformance").joinpath("known_differences.toml").read_text(encoding="utf-8")
+    return parse(text)
+
+
+def parse(text: str) -> tuple[KnownDifference, ...]:
+    """The entries of a file. ValueError names what is wrong."""
+    found: dict[str, KnownDifference] = {}
+    for entry in tomllib.loads(text)["difference"]:
+        name = entry.get("id", "an entry without an id")
+        if wrong := (set(entry) - _KEYS) | (_KEYS - {"cases"} - set(entry)):
+            raise ValueError(f"known_differences.toml: {name}: missing or unknown: {', '.join(sorted(wrong))}")
+        if entry["kind"] not in _KINDS:
+            raise ValueError(f"known_differences.toml: {name}: kind is one of {', '.join(_KINDS)}")
+        if name in found:
+            raise ValueError(f"known_differences.toml: {name} is there twice")
+        found[name] = KnownDifference(**{**entry, "cases": tuple(entry.get("cases", ()))})
+    return tuple(found.values())
+
+
+def explaining(case_name: str) -> KnownDifference | None:
+    """The entry that says why this case fails on mockraft; None when none does."""
+    return next((each for each in known_differences() if case_name in each.cases), None)
+
+
+def as_markdown(entries: tuple[KnownDifference, ...]) -> str:
+    """The entries as docs/differences.md has them."""
+    parts = []
+    for kind in _KINDS:
+        told = [_item(each) for each in entries if each.kind == kind]
+        parts.append(f"## {_TITLES[kind]}\n\n" + "\n".join(told) + "\n")
+    return "\n".join(parts)
+
+
+def _item(each: KnownDifference) -> str:
+    lines = (f"**`{each.id}`** ({each.area})", f"Kafka: {each.kafka}.", f"Here: {each.mockraft}.", f"Why: {each.why}.")
+    return "- " + "<br>\n  ".join(lines)

@@ -1,0 +1,96 @@
+"""The controller's metadata log, read by Fetch as any replica reads it, from where it ended when the run began."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NamedTuple
+
+from mockraft.conformance.requests import Tree, request
+from mockraft.conformance.target import METADATA_TOPIC, Target
+from mockraft.wire import metadata_log_frame, record_batch
+from mockraft.wire.client import KafkaConnection
+from mockraft.wire.json_form import to_json
+
+METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+_FETCH_VERSION = 17
+_BYTES = 1 << 20
+
+
+class Written(NamedTuple):
+    """One metadata record: its offset, its type ("TopicRecord"), its version and its fields as JSON."""
+
+    offset: int
+    kind: str
+    version: int
+    fields: Tree
+
+
+class Log:
+    """What was written since the run began; shared by all its cases."""
+
+    def __init__(self, target: Target) -> None:
+        self.records: list[Written] = []
+        self.offset = target.end_offset
+        self._epoch = target.leader_epoch
+        self._last_epoch = target.leader_epoch
+        self._target = target
+        self._connection: KafkaConnection | None = None
+        self._lock = asyncio.Lock()
+
+    async def catch_up(self) -> None:
+        """Read what was written until now into `records`."""
+        async with self._lock:
+            if self._connection is None:
+                self._connection = await self._target.open()
+            while not await self._read(self._connection):
+                pass
+
+    async def close(self) -> None:
+        """Close its connection."""
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def _read(self, connection: KafkaConnection) -> bool:
+        answer = await connection.send(self._fetch(), version=_FETCH_VERSION)
+        partition = answer.responses[0].partitions[0]
+        if partition.error_code:
+            if partition.current_leader.leader_epoch <= self._epoch:
+                raise ConnectionError(f"the metadata log cannot be read: error {partition.error_code}")
+            self._epoch = partition.current_leader.leader_epoch
+            return False
+        if partition.diverging_epoch.epoch >= 0:
+            self._last_epoch = partition.diverging_epoch.epoch
+            self.offset = min(self.offset, partition.diverging_epoch.end_offset)
+            return False
+        for batch in record_batch.read_batches(partition.records or b""):
+            self._take(batch)
+        return bool(self.offset >= partition.high_watermark)
+
+    def _take(self, batch: record_batch.Batch) -> None:
+        start, self.offset, self._last_epoch = self.offset, batch.last_offset + 1, batch.leader_epoch
+        if batch.is_control:
+            return
+        for offset, (_, value) in enumerate(batch.records, batch.base_offset):
+            if offset >= start:
+                record, version = metadata_log_frame.decode(value or b"")
+                kind = type(record).__name__.lstrip("_")
+                self.records.append(Written(offset, kind, version, to_json(record, version)))
+
+    def _fetch(self) -> Any:
+        partition: Tree = {
+            "partition": 0,
+            "currentLeaderEpoch": self._epoch,
+            "fetchOffset": self.offset,
+            "lastFetchedEpoch": self._last_epoch if self.offset else 0,
+            "partitionMaxBytes": _BYTES,
+        }
+        tree: Tree = {
+            "clusterId": self._target.cluster_id,
+            "maxWaitMs": 0,
+            "maxBytes": _BYTES,
+            "topics": [{"topicId": METADATA_TOPIC_ID, "partitions": [partition]}],
+        }
+        return request("Fetch", tree, _FETCH_VERSION)
+
+
+__all__ = ["METADATA_TOPIC", "METADATA_TOPIC_ID", "Log", "Written"]

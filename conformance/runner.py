@@ -1,0 +1,128 @@
+"""Run cases against a controller: those that must be alone one by one, then the rest side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mockraft.conformance.case import Case
+from mockraft.conformance.expectation import Match, NotApplicableError, NotAsExpectedError
+from mockraft.conformance.identities import Identities, RunIds
+from mockraft.conformance.known_differences import explaining
+from mockraft.conformance.log import Log
+from mockraft.conformance.suite import all_cases
+from mockraft.conformance.target import Target, look_up
+from mockraft.conformance.verdicts import Outcome, Run, Verdict
+from mockraft.conformance.world import World
+
+PARALLEL = 16
+CASE_TIMEOUT_S = 60.0
+_STORY_MAX = 12
+
+OnVerdict = Callable[[Verdict], None]
+
+
+async def run(
+    bootstrap: str,
+    cluster_id: str | None = None,
+    *,
+    cases: Sequence[Case] | None = None,
+    disruptive: bool = False,
+    parallel: int = PARALLEL,
+    seed: int | None = None,
+    on_verdict: OnVerdict = lambda _: None,
+) -> Run:
+    """Run `cases` (all, unless given) against the active controller at `host:port[,host:port…]`.
+
+    Args:
+        bootstrap: addresses of the controller listener.
+        cluster_id: the cluster's id; asked for when it is None.
+        cases: what to run, as `mockraft.conformance.suite.all_cases` lists it.
+        disruptive: also run the cases that make Kafka's own controller resign.
+        parallel: how many cases run side by side.
+        seed: where names and ids are drawn from; the same seed gives the same ones.
+        on_verdict: called with each verdict as it is reached.
+
+    Raises:
+        CannotConnectError: nobody there answers as an active controller.
+        ValueError: `bootstrap` is no list of addresses.
+    """
+    began = time.monotonic()
+    target = await look_up(bootstrap, cluster_id)
+    chosen = [each for each in (all_cases() if cases is None else cases) if disruptive or not each.disruptive]
+    identities = RunIds(random.Random(seed))
+    log = Log(target)
+    verdicts: dict[str, Verdict] = {}
+
+    async def judge(number: int, case: Case) -> None:
+        verdict = verdicts[case.name] = await _verdict(target, log, Identities(identities, number), case)
+        on_verdict(verdict)
+
+    try:
+        numbered = list(enumerate(chosen))
+        for number, case in numbered:
+            if case.alone:
+                await judge(number, case)
+        places = asyncio.Semaphore(parallel)
+
+        async def in_its_place(number: int, case: Case) -> None:
+            async with places:
+                await judge(number, case)
+
+        await asyncio.gather(*(in_its_place(number, case) for number, case in numbered if not case.alone))
+    finally:
+        await log.close()
+    found = Run(target.bootstrap, target.cluster_id, target.metadata_version, time.monotonic() - began)
+    found.verdicts = [verdicts[case.name] for case in chosen]
+    return found
+
+
+async def _verdict(target: Target, log: Log, identities: Identities, case: Case) -> Verdict:
+    verdict = Verdict(case.name, case.area, case.rank.value, case.source, Outcome.NOT_APPLICABLE)
+    if misfit := case.misfit(target):
+        verdict.reason = misfit
+        return verdict
+    began = time.monotonic()
+    await log.catch_up()
+    world = World(target, log, identities, alone=case.alone)
+    try:
+        async with asyncio.timeout(CASE_TIMEOUT_S):
+            await case.trial(world)
+        verdict.outcome = Outcome.PASSED
+    except NotApplicableError as error:
+        verdict.reason = str(error)
+    except NotAsExpectedError as error:
+        verdict.outcome, verdict.reason = Outcome.FAILED, str(error)
+        verdict.detail = {
+            "what": error.what,
+            "path": error.first.path,
+            "expected": _plain(error.expected),
+            "got": _plain(error.got),
+        }
+    except Exception as error:
+        verdict.outcome, verdict.reason = Outcome.FAILED, f"{type(error).__name__}: {error}"
+        verdict.detail = {"what": traceback.format_exc(limit=-3)}
+    finally:
+        if verdict.outcome is Outcome.FAILED:
+            known = explaining(case.name)
+            verdict.known_difference = known.id if known else None
+            verdict.detail["story"] = [
+                {"api": f"{each.api} v{each.version}", "request": _plain(each.asked), "answer": _plain(each.answer)}
+                for each in world.story[-_STORY_MAX:]
+            ]
+        await world.close()
+        verdict.seconds = round(time.monotonic() - began, 3)
+    return verdict
+
+
+def _plain(tree: Any) -> Any:
+    """An expectation as JSON can have it."""
+    if isinstance(tree, dict):
+        return {key: _plain(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_plain(each) for each in tree]
+    return repr(tree) if isinstance(tree, Match) else tree

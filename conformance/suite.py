@@ -1,0 +1,20 @@
+"""All cases, area by area."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from mockraft.conformance.case import CASES, Case
+
+AREAS = (
+    "registration",
+    "topics",
+)
+"""The areas in their order; each is a module of `mockraft.conformance.cases`, spaces written as underscores."""
+
+
+def all_cases() -> list[Case]:
+    """Every case, in the order of the areas."""
+    for area in AREAS:
+        import_module(f"mockraft.conformance.cases.{area.replace(' ', '_')}")
+    return sorted(CASES, key=lambda case: AREAS.index(case.area))

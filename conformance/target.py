@@ -1,0 +1,145 @@
+"""The controller that is asked: where it is, and what it says of itself before the first case."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from mockraft.conformance.requests import Tree, request
+from mockraft.wire import api_keys, error_codes, messages
+from mockraft.wire.client import DisconnectedError, KafkaConnection, UnsupportedVersionError, connect
+from mockraft.wire.errors import WireError
+from mockraft.wire.json_form import to_json
+
+METADATA_TOPIC = "__cluster_metadata"
+METADATA_VERSION = "metadata.version"
+_PATIENCE_S = 20.0
+_PAUSE_S = 0.05
+_CONTROLLERS = 2
+
+
+class CannotConnectError(Exception):
+    """Nobody answers as an active controller there; the message says what to do."""
+
+
+@dataclass
+class Target:
+    """One active controller.
+
+    `api_versions` maps api key to the versions offered, `supported_features` a feature to its range and
+    `finalized_features` a feature to its level. `leader_epoch` and `end_offset` are the metadata log's at the start.
+    """
+
+    host: str
+    port: int
+    cluster_id: str = ""
+    leader_id: int = -1
+    leader_epoch: int = 0
+    end_offset: int = 0
+    api_versions: dict[int, tuple[int, int]] = field(default_factory=dict)
+    supported_features: dict[str, tuple[int, int]] = field(default_factory=dict)
+    finalized_features: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port`."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def metadata_version(self) -> int:
+        """The finalized level of metadata.version."""
+        return self.finalized_features.get(METADATA_VERSION, 0)
+
+    async def open(self) -> KafkaConnection:
+        """A new connection, without a handshake. Raises CannotConnectError."""
+        try:
+            return await connect(self.host, self.port, client_id="conformance", handshake=False)
+        except DisconnectedError as error:
+            raise CannotConnectError(
+                f"{error}. Is a controller listening there? --bootstrap takes the address of its CONTROLLER listener."
+            ) from None
+
+
+async def look_up(bootstrap: str, cluster_id: str | None = None) -> Target:
+    """Find the active controller at `host:port[,host:port…]` and learn about it.
+
+    Raises CannotConnectError when none of them answers as one, ValueError when `bootstrap` is no list of addresses.
+    """
+    said: list[str] = []
+    for address in bootstrap.split(","):
+        host, separator, port = address.strip().rpartition(":")
+        if not separator or not port.isdigit():
+            raise ValueError(f"{address!r} is no address: --bootstrap takes host:port[,host:port…]")
+        try:
+            return await _learn(Target(host.strip("[]"), int(port)), cluster_id)
+        except CannotConnectError as error:
+            said.append(str(error))
+        except (WireError, UnsupportedVersionError, DisconnectedError) as error:
+            said.append(f"{address} does not answer as a Kafka controller listener does: {error}")
+    raise CannotConnectError("\n".join(said))
+
+
+async def _learn(target: Target, cluster_id: str | None) -> Target:
+    connection = await target.open()
+    try:
+        await connection.handshake()
+        target.api_versions = dict(connection.api_versions)
+        if api_keys.DESCRIBE_QUORUM not in target.api_versions:
+            raise CannotConnectError(f"{target.bootstrap} is no controller listener: it does not offer DescribeQuorum")
+        await _learn_quorum(connection, target)
+        await _learn_features(connection, target)
+        target.cluster_id = cluster_id or await _cluster_id(connection, target)
+    finally:
+        await connection.close()
+    return target
+
+
+async def _learn_quorum(connection: KafkaConnection, target: Target) -> None:
+    asked: Tree = {"topics": [{"topicName": METADATA_TOPIC, "partitions": [{"partitionIndex": 0}]}]}
+    answer = await _ask(connection, "DescribeQuorum", asked)
+    code = answer["errorCode"] or answer["topics"][0]["partitions"][0]["errorCode"]
+    if code:
+        raise CannotConnectError(
+            f"{target.bootstrap} is not the active controller ({error_codes.name(code)}): name the one that is, or all"
+        )
+    partition = answer["topics"][0]["partitions"][0]
+    target.leader_id, target.leader_epoch = partition["leaderId"], partition["leaderEpoch"]
+    target.end_offset = partition["highWatermark"]
+
+
+async def _learn_features(connection: KafkaConnection, target: Target) -> None:
+    """A controller that has just taken over publishes its features a moment later."""
+    deadline = asyncio.get_running_loop().time() + _PATIENCE_S
+    while True:
+        answer = await _ask(connection, "ApiVersions", {"clientSoftwareName": "c", "clientSoftwareVersion": "1"})
+        finalized = {each["name"]: each["maxVersionLevel"] for each in answer.get("finalizedFeatures", [])}
+        if METADATA_VERSION in finalized and answer.get("finalizedFeaturesEpoch", -1) >= 0:
+            break
+        if asyncio.get_running_loop().time() > deadline:
+            raise CannotConnectError(f"{target.bootstrap} does not say which metadata.version is finalized")
+        await asyncio.sleep(_PAUSE_S)
+    target.finalized_features = finalized
+    target.supported_features = {
+        each["name"]: (each["minVersion"], each["maxVersion"]) for each in answer["supportedFeatures"]
+    }
+
+
+async def _cluster_id(connection: KafkaConnection, target: Target) -> str:
+    if api_keys.DESCRIBE_CLUSTER in target.api_versions:
+        answer = await _ask(connection, "DescribeCluster", {"endpointType": _CONTROLLERS})
+        if not answer["errorCode"]:
+            return str(answer["clusterId"])
+    # Before DescribeCluster came to controllers, a refusal tells: "The given id "X" doesn't match the cluster id "Y"".
+    if api_keys.REMOVE_RAFT_VOTER in target.api_versions:
+        answer = await _ask(connection, "RemoveRaftVoter", {"clusterId": "which", "voterId": -1})
+        found = re.search(r'cluster id "([^"]+)"', answer["errorMessage"] or "")
+        if found and answer["errorCode"] == error_codes.INCONSISTENT_CLUSTER_ID:
+            return found[1]
+    raise CannotConnectError(f"{target.bootstrap} does not tell its cluster id: say it with --cluster-id")
+
+
+async def _ask(connection: KafkaConnection, api: str, tree: Tree) -> Any:
+    version = connection.version_for(messages.by_name(f"{api}Request"))
+    return to_json(await connection.send(request(api, tree, version), version=version), version)

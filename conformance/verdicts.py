@@ -1,0 +1,77 @@
+"""What became of each case, and of a run: plain data that JSON holds."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+
+class Outcome(StrEnum):
+    """Of one case."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_APPLICABLE = "not applicable"
+
+
+@dataclass
+class Verdict:
+    """One case's outcome. `reason` is one line; of a failure `detail` has what was asked, expected and got, as JSON."""
+
+    name: str
+    area: str
+    rank: str
+    source: str
+    outcome: Outcome
+    reason: str = ""
+    seconds: float = 0.0
+    detail: dict[str, Any] = field(default_factory=dict)
+    known_difference: str | None = None
+
+
+@dataclass
+class Run:
+    """All verdicts, in the order of the suite, and whom they are about."""
+
+    target: str
+    cluster_id: str
+    metadata_version: int
+    seconds: float = 0.0
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    @property
+    def failures(self) -> list[Verdict]:
+        """The cases that failed."""
+        return [each for each in self.verdicts if each.outcome is Outcome.FAILED]
+
+    @property
+    def unexplained(self) -> list[Verdict]:
+        """The failures that no known difference explains."""
+        return [each for each in self.failures if each.known_difference is None]
+
+    def count(self, area: str | None = None) -> Counter[Outcome]:
+        """How many of each outcome, in one area or in all."""
+        return Counter(each.outcome for each in self.verdicts if area in (None, each.area))
+
+    @property
+    def areas(self) -> list[str]:
+        """The areas, in the order of the suite."""
+        return list(dict.fromkeys(each.area for each in self.verdicts))
+
+    def write_json(self, path: Path) -> None:
+        """Keep the run, for a comparison later."""
+        path.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read_json(cls, path: Path) -> Run:
+        """A run that was kept. ValueError when the file is something else."""
+        try:
+            tree = json.loads(path.read_text(encoding="utf-8"))
+            verdicts = [Verdict(**{**each, "outcome": Outcome(each["outcome"])}) for each in tree.pop("verdicts")]
+            return cls(**tree, verdicts=verdicts)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path} is no conformance run as --json writes it: {error}") from None

@@ -1,0 +1,309 @@
+"""What one case has in hand: brokers and topics of its own, a connection, and the records that its doings left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from mockraft.conformance.cleanup import Step, undoing
+from mockraft.conformance.expectation import ANYTHING, InAnyOrder, NotApplicableError, expect
+from mockraft.conformance.identities import Identities
+from mockraft.conformance.log import Log, Written
+from mockraft.conformance.partition_view import PartitionView
+from mockraft.conformance.records import Expected
+from mockraft.conformance.requests import Tree, request
+from mockraft.conformance.target import METADATA_VERSION, Target
+from mockraft.wire import api_keys, error_codes, messages
+from mockraft.wire.client import DisconnectedError, KafkaConnection
+from mockraft.wire.errors import WireError
+from mockraft.wire.json_form import to_json
+
+CAUGHT_UP = 1 << 40
+"""A metadata offset that no log has reached: the broker that says it has read everything."""
+TIMEOUT_MS = 10_000
+_ATTEMPTS = 20
+
+
+@dataclass
+class Broker:
+    """A broker that the case registered; `dirs` are its directory ids, `registration` what it sent."""
+
+    id: int
+    epoch: int
+    dirs: list[str]
+    registration: Tree
+
+
+@dataclass
+class Topic:
+    """A topic that the case created."""
+
+    name: str
+    id: str
+
+
+class Exchange(NamedTuple):
+    """One request and its answer, for the report of a failure; None when none came."""
+
+    api: str
+    version: int
+    asked: Tree
+    answer: Tree | None
+
+
+class World:
+    """One case's view of the controller. `story` is all that was asked, `level` the metadata.version."""
+
+    def __init__(self, target: Target, log: Log, identities: Identities, *, alone: bool) -> None:
+        self.target = target
+        self.level = target.metadata_version
+        self.cluster_id = target.cluster_id
+        self.identities = identities
+        self.story: list[Exchange] = []
+        self._log = log
+        self._alone = alone
+        self._next_record = len(log.records)
+        self._connection: KafkaConnection | None = None
+        self._undo: list[Step] = []
+        self._brokers: dict[int, Broker] = {}
+        self._partitions: dict[tuple[str, int], PartitionView] = {}
+        self._topic_ids: set[str] = set()
+
+    def name(self, text: str = "it") -> str:
+        """A name nobody else uses: for topics, users, clients, groups."""
+        return self.identities.name(text)
+
+    def uuid(self) -> str:
+        """An id nobody else uses."""
+        return self.identities.uuid()
+
+    async def ask(self, api: str, asked: Tree | None = None, *, answer: Any = ANYTHING, version: int = -1) -> Any:
+        """Send a request (a JSON tree; what it leaves out is Kafka's default) and expect this of the answer.
+
+        `version` defaults to the newest that both sides speak. Returns the answer as JSON.
+        """
+        tree = asked or {}
+        version = self._version(api, version)
+        message = request(api, tree, version)
+        got = None
+        for _ in range(_ATTEMPTS):
+            got = await self._send(api, message, tree, version)
+            # A controller under load may let a heartbeat wait for longer than its time.
+            if api != "BrokerHeartbeat" or got["errorCode"] != error_codes.REQUEST_TIMED_OUT:
+                break
+        assert got is not None
+        self._undo += undoing(api, tree, got)
+        expect(f"the answer to {api}", answer, got)
+        return got
+
+    async def wrote(self, *records: Expected, in_any_order: bool = False) -> list[Written]:
+        """Expect that just these records were written since the last look, each in the version of the level."""
+        found = await self.records()
+        expected = [{"record": each.kind, "version": each.version(self.level), **_inside(each)} for each in records]
+        got = [{"record": each.kind, "version": each.version, "fields": each.fields} for each in found]
+        expect("the records", InAnyOrder(expected) if in_any_order else expected, got)
+        return found
+
+    async def records(self) -> list[Written]:
+        """What was written since the last look and concerns this case (all there is, if it runs alone)."""
+        await self._log.catch_up()
+        new = self._log.records[self._next_record :]
+        self._next_record += len(new)
+        mine = [each for each in new if self._concerns_me(each)]
+        for each in mine:
+            self._follow(each)
+        return mine
+
+    def afterwards(self, api: str, asked: Tree) -> None:
+        """Send this when the case is over, whatever became of it."""
+        self._undo.append((api, asked))
+
+    async def register(
+        self, broker_id: int | None = None, *, answer: Any = None, version: int = -1, **fields: Any
+    ) -> Broker:
+        """Register a broker: a new one with one directory, unless `fields` of the request say otherwise."""
+        asked: Tree = {
+            "brokerId": self.identities.broker_id() if broker_id is None else broker_id,
+            "clusterId": self.cluster_id,
+            "incarnationId": self.uuid(),
+            "listeners": [{"name": "PLAINTEXT", "host": "localhost", "port": 9092, "securityProtocol": 0}],
+            "features": self.features(),
+            "logDirs": [self.uuid()],
+            **fields,
+        }
+        told = await self.ask("BrokerRegistration", asked, answer=answer or {"errorCode": 0}, version=version)
+        broker = Broker(asked["brokerId"], told["brokerEpoch"], asked["logDirs"], asked)
+        if not told["errorCode"]:
+            self._brokers[broker.id] = broker
+        return broker
+
+    def features(self, **ranges: tuple[int, int] | None) -> list[Tree]:
+        """The features of a registration: what the controller supports, with these ranges instead (None: left out)."""
+        said = {**self.target.supported_features, **{name.replace("_", "."): each for name, each in ranges.items()}}
+        return [
+            {"name": name, "minSupportedVersion": each[0], "maxSupportedVersion": each[1]}
+            for name, each in said.items()
+            if each is not None
+        ]
+
+    async def broker(
+        self, log_dirs: int = 1, *, rack: str | None = None, fenced: bool = False, cordoned: Sequence[int] = ()
+    ) -> Broker:
+        """A broker that runs: registered, caught up and unfenced. `cordoned` are indexes of its directories."""
+        broker = await self.register(logDirs=[self.uuid() for _ in range(log_dirs)], rack=rack)
+        tags: Tree = {"cordonedLogDirs": [broker.dirs[index] for index in cordoned]} if cordoned else {}
+        if not fenced or tags:
+            await self.heartbeat(broker, answer={"errorCode": 0, "isFenced": fenced}, wantFence=fenced, **tags)
+        await self.records()
+        return broker
+
+    async def brokers(self, count: int, **kind: Any) -> list[Broker]:
+        """So many of them; ids grow."""
+        return [await self.broker(**kind) for _ in range(count)]
+
+    async def heartbeat(self, broker: Broker, *, answer: Any = None, version: int = -1, **fields: Any) -> Tree:
+        """A heartbeat of a broker that has read everything, with these fields; without `answer`, one that succeeds."""
+        asked: Tree = {"brokerId": broker.id, "brokerEpoch": broker.epoch, "currentMetadataOffset": CAUGHT_UP, **fields}
+        told: Tree = await self.ask("BrokerHeartbeat", asked, answer=answer or {"errorCode": 0}, version=version)
+        return told
+
+    async def fence(self, *brokers: Broker) -> None:
+        """Have these fenced, one after the other; what that writes is not looked at."""
+        for broker in brokers:
+            await self.heartbeat(broker, answer={"isFenced": True}, wantFence=True)
+        await self.records()
+
+    async def unfence(self, *brokers: Broker) -> None:
+        """Have these unfenced, one after the other; what that writes is not looked at."""
+        for broker in brokers:
+            await self.heartbeat(broker, answer={"isFenced": False})
+        await self.records()
+
+    async def topic(self, *replicas: Sequence[Broker], name: str = "t", **configs: str) -> Topic:
+        """A topic with one partition on each of these lists of brokers; config names with `_` for `.`."""
+        asked = self.creatable(name, *replicas, **configs)
+        told = await self.ask(
+            "CreateTopics", {"topics": [asked], "timeoutMs": TIMEOUT_MS}, answer={"topics": [{"errorCode": 0}]}
+        )
+        await self.records()
+        topic_id = next(id_ for id_, index in self._partitions if id_ == told["topics"][0].get("topicId", id_))
+        return Topic(asked["name"], told["topics"][0].get("topicId", topic_id))
+
+    def creatable(self, name: str, *replicas: Sequence[Broker], **configs: str | None) -> Tree:
+        """A topic as CreateTopics has it, manually assigned."""
+        return {
+            "name": self.name(name),
+            "numPartitions": -1,
+            "replicationFactor": -1,
+            "assignments": [{"partitionIndex": index, "brokerIds": ids(each)} for index, each in enumerate(replicas)],
+            "configs": [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()],
+        }
+
+    async def partition(self, topic: Topic, index: int = 0) -> PartitionView:
+        """What the records say of a partition. What is new in the log counts as looked at."""
+        await self.records()
+        return self._partitions[topic.id, index]
+
+    async def propose_isr(
+        self,
+        topic: Topic,
+        isr: Sequence[Broker],
+        *,
+        sender: Broker | None = None,
+        answer: Any = ANYTHING,
+        version: int = 3,
+        **fields: Any,
+    ) -> Tree:
+        """AlterPartition of partition 0 as its leader sends it; `fields` are of the partition."""
+        view = await self.partition(topic)
+        sender = sender or self._brokers[view.leader]
+        members: Tree = {"newIsrWithEpochs": [{"brokerId": each.id, "brokerEpoch": each.epoch} for each in isr]}
+        if version < 3:
+            members = {"newIsr": ids(isr)}
+        partition: Tree = {
+            "partitionIndex": 0,
+            "leaderEpoch": view.leader_epoch,
+            "partitionEpoch": view.partition_epoch,
+            **members,
+            **fields,
+        }
+        asked: Tree = {
+            "brokerId": sender.id,
+            "brokerEpoch": sender.epoch,
+            "topics": [{"topicId": topic.id, "partitions": [partition]}],
+        }
+        told: Tree = await self.ask("AlterPartition", asked, answer=answer, version=version)
+        return told
+
+    def needs(self, api: str) -> None:
+        """Leave the case if the controller does not offer this API."""
+        self._version(api, -1)
+
+    async def close(self) -> None:
+        """Take away what the case left, as far as the controller lets us, and hang up."""
+        story = self.story
+        self.story = []
+        for api, asked in reversed(self._undo):
+            with suppress(DisconnectedError, WireError, NotApplicableError, OSError):
+                await self.ask(api, asked)
+        self._undo, self.story = [], story
+        if self._connection is not None:
+            await self._connection.close()
+
+    def _version(self, api: str, version: int) -> int:
+        cls: Any = messages.by_name(f"{api}Request")
+        offered = self.target.api_versions.get(cls.api_key)
+        if offered is None:
+            raise NotApplicableError(f"the controller does not offer {api}")
+        if version < 0:
+            return int(min(offered[1], cls.max_version))
+        if not offered[0] <= version <= offered[1]:
+            raise NotApplicableError(f"the controller offers {api} {offered[0]}-{offered[1]}, not {version}")
+        return version
+
+    async def _send(self, api: str, message: Any, tree: Tree, version: int) -> Tree:
+        if self._connection is None or not self._connection.is_open:
+            self._connection = await self.target.open()
+        self.story.append(Exchange(api, version, tree, None))
+        got = to_json(await self._connection.send(message, version=version), version)
+        self.story[-1] = Exchange(api, version, tree, got)
+        return got
+
+    def _concerns_me(self, record: Written) -> bool:
+        if record.kind == "NoOpRecord":
+            return False
+        fields = record.fields
+        text = json.dumps(fields)
+        mine = (
+            self.identities.token in text
+            or fields.get("brokerId") in self.identities.broker_ids
+            or fields.get("topicId") in self._topic_ids
+            or fields.get("resourceName") in {str(each) for each in self.identities.broker_ids}
+        )
+        if mine and record.kind == "TopicRecord":
+            self._topic_ids.add(fields["topicId"])
+        return mine or self._alone
+
+    def _follow(self, record: Written) -> None:
+        if record.kind == "PartitionRecord":
+            at = (record.fields["topicId"], record.fields["partitionId"])
+            self._partitions[at] = PartitionView.created(record.fields)
+        elif record.kind == "PartitionChangeRecord":
+            at = (record.fields["topicId"], record.fields["partitionId"])
+            if at in self._partitions:
+                self._partitions[at].change(record.fields)
+
+
+def ids(brokers: Sequence[Broker]) -> list[int]:
+    """Their ids."""
+    return [broker.id for broker in brokers]
+
+
+def _inside(each: Expected) -> Tree:
+    return {"fields": each.fields}
+
+
+__all__ = ["CAUGHT_UP", "METADATA_VERSION", "TIMEOUT_MS", "Broker", "Exchange", "Topic", "World", "api_keys", "ids"]

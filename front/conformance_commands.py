@@ -1,0 +1,159 @@
+"""`mockraft conformance`, the suite against any controller, and `mockraft differences`, what is known to differ."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from mockraft.conformance import Run
+    from mockraft.conformance.case import Case
+
+FAILED = 1
+BAD_OPTION = 2
+NO_CONTROLLER = 3
+
+ABOUT = """Run the conformance cases against any KRaft controller and say where it is not as Kafka 4.3.1's.
+
+Each case has brokers and topics of its own, asks something, and expects an answer and the records that Fetch then
+reads. It leaves nothing behind; cases that make Kafka's own controller resign run only with --disruptive. Do not run it
+against a cluster that matters to you: it registers brokers, creates topics and changes dynamic configs for moments.
+
+\b
+  mockraft serve --port 9093 &
+  mockraft conformance --bootstrap 127.0.0.1:9093
+  mockraft conformance --bootstrap 127.0.0.1:9093 --area topics --only 'exists'
+  mockraft conformance --bootstrap kafka:9093 --json kafka.json
+  mockraft conformance --bootstrap mine:9093 --against kafka.json --html report.html
+
+Exit codes: 0 every case passed (or its difference is known), 1 a case failed, 2 a bad option, 3 no controller answered.
+"""
+DIFFERENCES_ABOUT = """Print where mockraft is knowingly not as Kafka's controller, and why."""
+
+Bootstrap = Annotated[
+    str | None, typer.Option(help="host:port of the CONTROLLER listener; several separated by commas.")
+]
+ClusterId = Annotated[str | None, typer.Option(help="The cluster's id. Default: the controller is asked.")]
+Areas = Annotated[list[str] | None, typer.Option("--area", help="Only this area; may be repeated. --list has them.")]
+Only = Annotated[list[str] | None, typer.Option(help="Only cases whose name has this text; may be repeated.")]
+ListCases = Annotated[bool, typer.Option("--list", help="List the cases that would run, and stop.")]
+Disruptive = Annotated[bool, typer.Option("--disruptive", help="Also what makes Kafka's controller resign.")]
+Parallel = Annotated[int, typer.Option(min=1, max=200, help="How many cases run side by side.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of names and ids, for runs that repeat.")]
+Strict = Annotated[bool, typer.Option("--strict", help="A failure that is a known difference of mockraft fails too.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Keep the run in this file, as --against reads it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+DocsFolder = Annotated[Path | None, typer.Option("--write-docs", help="Write differences.md in this folder anew.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    conformance_app = typer.Typer(help=ABOUT, invoke_without_command=True, add_completion=False, rich_markup_mode=None)
+    conformance_app.callback(help=ABOUT)(conformance)
+    app.add_typer(conformance_app, name="conformance")
+    app.command("differences", help=DIFFERENCES_ABOUT)(differences)
+
+
+def conformance(
+    context: typer.Context,
+    bootstrap: Bootstrap = None,
+    cluster_id: ClusterId = None,
+    area: Areas = None,
+    only: Only = None,
+    list_cases: ListCases = False,
+    disruptive: Disruptive = False,
+    strict: Strict = False,
+    parallel: Parallel = 16,
+    seed: Seed = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Run the cases; see ABOUT."""
+    from mockraft.conformance import CannotConnectError
+    from mockraft.conformance_screen import Screen
+
+    if context.invoked_subcommand is not None:
+        return
+    cases = _chosen(area or [], only or [], disruptive)
+    if list_cases:
+        Screen().list_cases(cases)
+        return
+    if bootstrap is None:
+        raise typer.BadParameter("say which controller: --bootstrap host:port", param_hint="--bootstrap")
+    screen = Screen()
+    try:
+        found = asyncio.run(_run(screen, cases, bootstrap, cluster_id, disruptive, parallel, seed))
+    except CannotConnectError as error:
+        typer.echo(f"mockraft conformance: {error}", err=True)
+        raise typer.Exit(NO_CONTROLLER) from None
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--bootstrap") from None
+    screen.summary(found)
+    if json_file is not None:
+        found.write_json(json_file)
+    if found.failures if strict else found.unexplained:
+        raise typer.Exit(FAILED)
+
+
+def differences(as_json: AsJson = False, docs: DocsFolder = None) -> None:
+    """Print the list; see DIFFERENCES_ABOUT."""
+    import dataclasses
+    import json
+
+    from mockraft.conformance.known_differences import as_markdown, known_differences
+    from mockraft.conformance.marked_text import replace_marked
+
+    entries = known_differences()
+    if docs is not None:
+        path = docs / "differences.md"
+        path.write_text(replace_marked(path.read_text(encoding="utf-8"), as_markdown(entries)), encoding="utf-8")
+    elif as_json:
+        typer.echo(json.dumps([dataclasses.asdict(each) for each in entries], indent=1, ensure_ascii=False))
+    else:
+        for each in entries:
+            typer.echo(f"{each.id}  ({each.area}, {each.kind})")
+            typer.echo(f"  Kafka     {each.kafka}\n  mockraft  {each.mockraft}\n  why       {each.why}\n")
+
+
+def _chosen(areas: list[str], only: list[str], disruptive: bool) -> list[Case]:
+    from mockraft.conformance.suite import AREAS, all_cases
+
+    if unknown := [each for each in areas if each not in AREAS]:
+        raise typer.BadParameter(f"there is no area {unknown[0]!r}; there are: {', '.join(AREAS)}", param_hint="--area")
+    chosen = [
+        case
+        for case in all_cases()
+        if (not areas or case.area in areas)
+        and (not only or any(text.lower() in case.name.lower() for text in only))
+        and (disruptive or not case.disruptive)
+    ]
+    if not chosen:
+        raise typer.BadParameter("no case is called so; --list has the names", param_hint="--only")
+    return chosen
+
+
+async def _run(
+    screen: object,
+    cases: list[Case],
+    bootstrap: str,
+    cluster_id: str | None,
+    disruptive: bool,
+    parallel: int,
+    seed: int | None,
+) -> Run:
+    from mockraft.conformance import run
+    from mockraft.conformance_screen import Screen
+
+    assert isinstance(screen, Screen)
+    with screen.progress(len(cases)) as on_verdict:
+        return await run(
+            bootstrap,
+            cluster_id,
+            cases=cases,
+            disruptive=disruptive,
+            parallel=parallel,
+            seed=seed,
+            on_verdict=on_verdict,
+        )

@@ -1,0 +1,52 @@
+"""The list of known differences is whole, and the documents say what it says."""
+
+from pathlib import Path
+
+import pytest
+from mockraft.conformance.known_differences import as_markdown, explaining, known_differences, parse
+from mockraft.conformance.marked_text import marked
+from mockraft.conformance.suite import all_cases
+
+DOCS = Path(__file__).parents[2] / "docs"
+ENTRY = """
+[[difference]]
+id = "one"
+area = "topics"
+kind = "otherwise"
+kafka = "a"
+mockraft = "b"
+why = "c"
+cases = ["x is y"]
+"""
+
+
+def test_the_document_is_made_from_the_list() -> None:
+    assert marked((DOCS / "differences.md").read_text()) == as_markdown(known_differences())
+
+
+def test_every_case_that_a_difference_explains_is_a_case() -> None:
+    names = {case.name for case in all_cases()}
+    assert [case for each in known_differences() for case in each.cases if case not in names] == []
+
+
+def test_an_entry_is_read_as_it_stands() -> None:
+    (entry,) = parse(ENTRY)
+    assert (entry.id, entry.kind, entry.cases) == ("one", "otherwise", ("x is y",))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (ENTRY.replace('kafka = "a"\n', ""), "one: missing or unknown: kafka"),
+        (ENTRY + 'reason = "d"\n', "one: missing or unknown: reason"),
+        (ENTRY.replace("otherwise", "else"), "one: kind is one of missing, otherwise"),
+        (ENTRY * 2, "one is there twice"),
+    ],
+)
+def test_a_bad_entry_is_named(text: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        parse(text)
+
+
+def test_what_nothing_explains_is_not_explained() -> None:
+    assert explaining("no such case") is None
