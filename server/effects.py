@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from mockraft.server.raft.outgoing import Outgoing
+
 
 @dataclass(slots=True)
 class Send:
@@ -40,4 +42,15 @@ class AwaitSent:
     connection_id: int
 
 
-Effect = Send | Close | PauseReading | ResumeReading | AwaitSent
+@dataclass(slots=True)
+class Ask:
+    """Send a request to another node of the quorum; `node.answered` gets its response, None where there is none.
+
+    It belongs to no accepted connection: `connection_id` is one that there never is.
+    """
+
+    outgoing: Outgoing
+    connection_id: int = 0
+
+
+Effect = Send | Close | PauseReading | ResumeReading | AwaitSent | Ask

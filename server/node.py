@@ -19,8 +19,10 @@ from mockraft.server.apis.api import Api, Parked, RequestContext, answer, broken
 from mockraft.server.config import ControllerConfig
 from mockraft.server.connection_state import Connection, ParkedRequest
 from mockraft.server.controller.controller import Controller
-from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading, Send
+from mockraft.server.controller.periodic import NEVER_MS
+from mockraft.server.effects import Ask, AwaitSent, Close, Effect, PauseReading, ResumeReading, Send
 from mockraft.server.journal import BrokenTick, ClosedConnection, Exchange, Journal
+from mockraft.server.raft.requests import QuorumRequests
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request, write_response
 from mockraft.wire.errors import WireError
@@ -32,8 +34,6 @@ BURST_BYTES_MAX = 1 << 20
 REFUSED_FRAME_BYTES_KEPT = 1024
 
 BROKEN_TICK_PAUSE_MS = 100
-
-NEVER_MS = 1 << 62
 
 
 class Node:
@@ -55,6 +55,8 @@ class Node:
         self._deadlines: list[tuple[int, int, ParkedRequest]] = []
         self._parked_count = 0
         self._next_controller_tick_ms = 0
+        self._quorum = QuorumRequests(controller)
+        self._next_quorum_poll_ms = 0
         self._log_seen = self._log_position()
 
     @property
@@ -134,6 +136,8 @@ class Node:
         effects: list[Effect] = []
         if now_ms >= self._next_controller_tick_ms:
             self._tick_controller(now_ms)
+        if now_ms >= self._next_quorum_poll_ms:
+            self._poll_quorum(now_ms, effects)
         deadlines = self._deadlines
         while deadlines and deadlines[0][0] <= now_ms:
             parked = heapq.heappop(deadlines)[2]
@@ -143,11 +147,23 @@ class Node:
         self._after(now_ms, effects)
         return effects
 
+    def answered(self, outgoing_id: int, response: Any, now_ms: int) -> list[Effect]:
+        """What another node of the quorum said to an Ask; None when it said nothing in time."""
+        effects: list[Effect] = []
+        try:
+            self._quorum.received(outgoing_id, response, now_ms)
+        except Exception:
+            self.journal.add_broken_tick(BrokenTick(now_ms, traceback.format_exc()))
+        self._poll_quorum(now_ms, effects)
+        self._after(now_ms, effects)
+        return effects
+
     def next_tick_ms(self, now_ms: int) -> int:
         """When `tick` must be called at the latest, in milliseconds of the controller's clock."""
         next_ms = max(self.controller.next_tick_ms(now_ms), self._next_controller_tick_ms)
+        poll_ms = max(self._quorum.next_poll_ms(now_ms), self._next_quorum_poll_ms)
         deadline_ms = self._deadlines[0][0] if self._deadlines else NEVER_MS
-        return min(next_ms, deadline_ms)
+        return min(next_ms, poll_ms, deadline_ms)
 
     def _tick_controller(self, now_ms: int) -> None:
         self._next_controller_tick_ms = now_ms
@@ -156,6 +172,14 @@ class Node:
         except Exception:
             self.journal.add_broken_tick(BrokenTick(now_ms, traceback.format_exc()))
             self._next_controller_tick_ms = now_ms + BROKEN_TICK_PAUSE_MS
+
+    def _poll_quorum(self, now_ms: int, effects: list[Effect]) -> None:
+        self._next_quorum_poll_ms = now_ms
+        try:
+            effects += map(Ask, self._quorum.poll(now_ms))
+        except Exception:
+            self.journal.add_broken_tick(BrokenTick(now_ms, traceback.format_exc()))
+            self._next_quorum_poll_ms = now_ms + BROKEN_TICK_PAUSE_MS
 
     def _proceed(self, connection: Connection, now_ms: int, effects: list[Effect]) -> None:
         """Answer what waits on a connection, in order, until one parks or enough was said at once."""
@@ -212,8 +236,9 @@ class Node:
             parked = ParkedRequest(api, request, body, ctx, response)
             connection.parked = parked
             self._parked[connection.connection_id] = connection
-            self._parked_count += 1
-            heapq.heappush(self._deadlines, (parked.deadline_ms, self._parked_count, parked))
+            if parked.deadline_ms < NEVER_MS:
+                self._parked_count += 1
+                heapq.heappush(self._deadlines, (parked.deadline_ms, self._parked_count, parked))
             return 0
         return self._send(connection, api, request, body, ctx, response, now_ms, effects)
 
@@ -263,7 +288,7 @@ class Node:
         return len(data)
 
     def _after(self, now_ms: int, effects: list[Effect]) -> None:
-        """Retry the parked requests when the log grew; answering them may let it grow again."""
+        """Retry the parked requests when the log moved; answering them may let it grow again."""
         while self._parked:
             position = self._log_position()
             if position == self._log_seen:
@@ -291,9 +316,9 @@ class Node:
         if connection.waiting or connection.reader.failure is not None:
             self._proceed(connection, now_ms, effects)
 
-    def _log_position(self) -> tuple[int, int]:
-        log = self.controller.log
-        return (log.end_offset, log.high_watermark)
+    def _log_position(self) -> tuple[int, int, int]:
+        controller = self.controller
+        return (controller.log.end_offset, controller.log.high_watermark, controller.epoch)
 
     def _close(
         self,

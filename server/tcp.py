@@ -10,11 +10,15 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterable
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mockraft.server.clock import Clock, Timer
-from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading, Send
-from mockraft.server.node import NEVER_MS, Node
+from mockraft.server.controller.periodic import NEVER_MS
+from mockraft.server.effects import Ask, AwaitSent, Close, Effect, PauseReading, ResumeReading, Send
+from mockraft.server.node import Node
+
+if TYPE_CHECKING:
+    from mockraft.server.peers import Peers
 
 BACKLOG = 1024
 UNREAD_BYTES_HIGH = 65_536
@@ -38,6 +42,7 @@ class TcpListener:
         self._timer: Timer | None = None
         self._timer_ms = NEVER_MS
         self._idle_sweep: asyncio.TimerHandle | None = None
+        self._quorum_peers: Peers | None = None
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket and begin to tick."""
@@ -55,6 +60,8 @@ class TcpListener:
             self._timer = None
         if self._idle_sweep is not None:
             self._idle_sweep.cancel()
+        if self._quorum_peers is not None:
+            await self._quorum_peers.close()
         now_ms = self.clock.now_ms()
         for peer in self.peers():
             self.node.disconnected(peer.connection_id, "the controller stops", now_ms)
@@ -71,12 +78,22 @@ class TcpListener:
         """The connections whose sockets are open, oldest first."""
         return list(self._peers.values())
 
+    def quorum_peers(self) -> Peers:
+        """The connections to the other nodes of the quorum, made when they are first needed."""
+        if self._quorum_peers is None:
+            from mockraft.server.peers import Peers
+
+            self._quorum_peers = Peers(f"raft-client-{self.node.config.node_id}", self._answered)
+        return self._quorum_peers
+
     def perform(self, effects: Iterable[Effect]) -> None:
         """Do what the node said, in order, and look when it wants to be called next."""
         peers = self._peers
         for effect in effects:
             peer = peers.get(effect.connection_id)
             if peer is None:
+                if isinstance(effect, Ask):
+                    self.quorum_peers().ask(effect.outgoing)
                 continue
             match effect:
                 case Send():
@@ -108,6 +125,9 @@ class TcpListener:
     def close_peer(self, connection_id: int, kind: str, reason: str) -> None:
         """Close a connection for a reason that only its socket shows; `kind` is what the journal counts it by."""
         self.perform(self.node.close(connection_id, kind, reason, self.clock.now_ms()))
+
+    def _answered(self, outgoing_id: int, response: Any) -> None:
+        self.perform(self.node.answered(outgoing_id, response, self.clock.now_ms()))
 
     def _sweep_idle(self) -> None:
         """Close what was idle for too long (Kafka's Selector), by the loop's own time: idle is a matter of sockets."""

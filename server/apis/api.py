@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 class Parked(NamedTuple):
     """A handler's way to say: not yet.
 
-    `retry(now_ms, expired)` is called when the metadata log grew and, with expired true, at `deadline_ms`; it gives
-    the response, or None to stay parked. At the deadline it must answer.
+    `retry(now_ms, expired)` is called when the metadata log grew, was committed or changed hands and, with expired
+    true, at `deadline_ms` (NEVER_MS: there is none); it gives the response, or None to stay parked. At the deadline it
+    must answer.
     """
 
     deadline_ms: int
@@ -29,6 +31,8 @@ class Api(NamedTuple):
 
     `handle(request, ctx, controller)` gives a response message or `Parked`, or raises ApiError.
     `error(request, error_code, message)` is the response that says the error where this API says errors.
+    `active_only`: only the active controller answers it, and only once all that it saw is committed; APIs that every
+    node answers (what is read, and the log's own) say False.
     """
 
     request: Any
@@ -38,6 +42,7 @@ class Api(NamedTuple):
     max_version: int
     error: Callable[[Any, int, str | None], Any]
     forwardable: bool = False
+    active_only: bool = True
 
     @property
     def api_key(self) -> int:
@@ -49,8 +54,9 @@ class Api(NamedTuple):
 class RequestContext:
     """Who asked, how and when (Kafka's RequestContext). `principal` is written as `User:name`.
 
-    `apis` is the node's table by API key; `failure` is set when the handler broke. `token_authenticated`: the principal
-    of a forwarded request logged in with a delegation token.
+    `apis` is the node's table by API key; `failure` is set when the handler broke, `refused_with` to the code with
+    which it refused the request as a whole. `token_authenticated`: the principal of a forwarded request logged in with
+    a delegation token.
     """
 
     api_key: int
@@ -66,6 +72,7 @@ class RequestContext:
     apis: Mapping[int, Api]
     failure: str | None = None
     token_authenticated: bool = False
+    refused_with: int = 0
 
     @property
     def allows_token_requests(self) -> bool:
@@ -80,11 +87,34 @@ def answer(api: Api, request: Any, ctx: RequestContext, controller: Controller) 
     the controller goes on (Kafka's would resign).
     """
     try:
-        return api.handle(request, ctx, controller)
+        if controller.epoch < 0 and api.active_only:
+            raise ApiError(error_codes.NOT_CONTROLLER, controller.wrong_controller)
+        response = api.handle(request, ctx, controller)
     except ApiError as refusal:
+        ctx.refused_with = refusal.error_code
         return api.error(request, refusal.error_code, refusal.message)
     except Exception:
         return broken(api, request, ctx)
+    if controller.pending_offset and api.active_only and response.__class__ is not Parked:
+        return _until_committed(api, request, response, ctx, controller)
+    return response
+
+
+def _until_committed(api: Api, request: Any, response: Any, ctx: RequestContext, controller: Controller) -> Parked:
+    """The response, once everything that its handler may have seen is committed.
+
+    NOT_CONTROLLER when this node is not active any more by then: nobody knows what becomes of the records
+    (QuorumController's deferredEventQueue).
+    """
+    offset, epoch = controller.pending_offset, controller.epoch
+
+    def retry(now_ms: int, expired: bool) -> Any:
+        if controller.epoch != epoch:
+            ctx.refused_with = error_codes.NOT_CONTROLLER
+            return api.error(request, error_codes.NOT_CONTROLLER, controller.wrong_controller)
+        return response if controller.log.high_watermark >= offset else None
+
+    return Parked(NEVER_MS, retry)
 
 
 def broken(api: Api, request: Any, ctx: RequestContext) -> Any:

@@ -58,4 +58,4 @@ def _versions(api: Api) -> ApiVersion:
     return ApiVersion(api_key=api.api_key, min_version=api.min_version, max_version=api.max_version)
 
 
-API = Api(ApiVersionsRequest, ApiVersionsResponse, handle, 0, 4, error)
+API = Api(ApiVersionsRequest, ApiVersionsResponse, handle, 0, 4, error, active_only=False)

@@ -65,4 +65,4 @@ def _refusal(ctx: RequestContext, error_code: int, message: str) -> Any:
     return error(None, error_codes.INVALID_REQUEST if ctx.api_version == 0 else error_code, message)
 
 
-API = Api(DescribeClusterRequest, DescribeClusterResponse, handle, 0, 2, error)
+API = Api(DescribeClusterRequest, DescribeClusterResponse, handle, 0, 2, error, active_only=False)

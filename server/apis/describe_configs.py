@@ -122,4 +122,5 @@ API = Api(
     min_version=1,
     max_version=4,
     error=error,
+    active_only=False,
 )

@@ -23,4 +23,4 @@ def error(_request: Any, error_code: int, _message: str | None) -> DescribeDeleg
     return DescribeDelegationTokenResponse(error_code=error_code)
 
 
-API = Api(DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, handle, 1, 3, error)
+API = Api(DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, handle, 1, 3, error, active_only=False)

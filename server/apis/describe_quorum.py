@@ -94,4 +94,4 @@ def _unknown_topics(request: Any) -> Any:
     return DescribeQuorumResponse(topics=topics)
 
 
-API = Api(DescribeQuorumRequest, DescribeQuorumResponse, handle, 0, 2, error, forwardable=True)
+API = Api(DescribeQuorumRequest, DescribeQuorumResponse, handle, 0, 2, error, forwardable=True, active_only=False)

@@ -46,4 +46,5 @@ API = Api(
     min_version=0,
     max_version=0,
     error=error,
+    active_only=False,
 )

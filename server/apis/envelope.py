@@ -3,21 +3,23 @@
 The carried request is handled as if it had come on this connection, with the client's principal and address; its
 response, header and all, comes back inside. What is wrong with the envelope is said by the envelope's error code, in
 Kafka's order (EnvelopeUtils): principal 97, address 42, carried header 35, not forwardable 42, carried body 35. What
-is wrong with the carried request is said by the carried response, but NOT_CONTROLLER is lifted (RequestChannel) so
-that the broker looks for the active controller. Not done: authorisation of the forwarding broker.
+is wrong with the carried request is said by the carried response, but NOT_CONTROLLER is lifted (RequestChannel), and so
+is NOT_LEADER_OR_FOLLOWER of DescribeQuorum, so that the broker looks for the active controller. Not done: authorisation
+of the forwarding broker.
 """
 
 import ipaddress
 from struct import Struct
 from typing import Any
 
-from mockraft.server.apis.api import Api, RequestContext, answer
+from mockraft.server.apis.api import Api, Parked, RequestContext, answer
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.connection import Request, parse_request
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
+from mockraft.wire.messages.describe_quorum_response import DescribeQuorumResponse
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 
@@ -50,13 +52,25 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
         token_authenticated=principal.token_authenticated,
     )
     response = answer(api, body, inner, controller)
-    ctx.failure = inner.failure
-    if _says_not_controller(response):
-        return EnvelopeResponse(error_code=error_codes.NOT_CONTROLLER)
-    head = _CORRELATION.pack(carried.correlation_id)
-    if messages.response_header_version(carried.api_key, carried.api_version) >= 1:
-        head += b"\0"
-    return EnvelopeResponse(response_data=head + response.write(carried.api_version))
+
+    def wrap(response: Any) -> EnvelopeResponse:
+        ctx.failure = inner.failure
+        if _says_not_controller(response, inner):
+            return EnvelopeResponse(error_code=error_codes.NOT_CONTROLLER)
+        head = _CORRELATION.pack(carried.correlation_id)
+        if messages.response_header_version(carried.api_key, carried.api_version) >= 1:
+            head += b"\0"
+        return EnvelopeResponse(response_data=head + response.write(carried.api_version))
+
+    if not isinstance(response, Parked):
+        return wrap(response)
+    parked = response
+
+    def retry(now_ms: int, expired: bool) -> EnvelopeResponse | None:
+        response = parked.retry(now_ms, expired)
+        return None if response is None else wrap(response)
+
+    return Parked(parked.deadline_ms, retry)
 
 
 def error(_request: Any, error_code: int, _message: str | None) -> Any:
@@ -105,8 +119,12 @@ def _carried_body(api: Api, carried: Request) -> Any:
         raise ApiError(error_codes.UNSUPPORTED_VERSION, f"Failed to parse forwarded request: {wrong}") from wrong
 
 
-def _says_not_controller(response: Any) -> bool:
-    return getattr(response, "error_code", error_codes.NONE) == error_codes.NOT_CONTROLLER
+def _says_not_controller(response: Any, inner: RequestContext) -> bool:
+    """RequestChannel.shouldReturnNotController."""
+    if isinstance(response, DescribeQuorumResponse):
+        refused = error_codes.NOT_LEADER_OR_FOLLOWER
+        return any(partition.error_code == refused for topic in response.topics for partition in topic.partitions)
+    return inner.refused_with == error_codes.NOT_CONTROLLER
 
 
-API = Api(EnvelopeRequest, EnvelopeResponse, handle, 0, 0, error)
+API = Api(EnvelopeRequest, EnvelopeResponse, handle, 0, 0, error, active_only=False)

@@ -127,4 +127,4 @@ def _response(data: PartitionData, ctx: RequestContext, controller: Controller) 
     return response
 
 
-API = Api(FetchRequest, FetchResponse, handle, 4, 18, error)
+API = Api(FetchRequest, FetchResponse, handle, 4, 18, error, active_only=False)

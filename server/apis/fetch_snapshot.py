@@ -82,4 +82,4 @@ def _response(topic_name: str, partition: PartitionSnapshot, ctx: RequestContext
     return response
 
 
-API = Api(FetchSnapshotRequest, FetchSnapshotResponse, handle, 0, 1, error)
+API = Api(FetchSnapshotRequest, FetchSnapshotResponse, handle, 0, 1, error, active_only=False)

@@ -74,4 +74,5 @@ API = Api(
     max_version=0,
     error=error,
     forwardable=True,
+    active_only=False,
 )

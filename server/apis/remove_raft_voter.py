@@ -42,4 +42,4 @@ def _replica_key(node_id: int, directory_id: bytes) -> str:
     return f"ReplicaKey(id={node_id}, directoryId={uuids.text_of(directory_id)})"
 
 
-API = Api(RemoveRaftVoterRequest, RemoveRaftVoterResponse, handle, 0, 0, error, forwardable=True)
+API = Api(RemoveRaftVoterRequest, RemoveRaftVoterResponse, handle, 0, 0, error, forwardable=True, active_only=False)

@@ -23,4 +23,4 @@ def error(_request: Any, error_code: int, message: str | None) -> SaslAuthentica
     return SaslAuthenticateResponse(error_code=error_code, error_message=message)
 
 
-API = Api(SaslAuthenticateRequest, SaslAuthenticateResponse, handle, 0, 2, error)
+API = Api(SaslAuthenticateRequest, SaslAuthenticateResponse, handle, 0, 2, error, active_only=False)

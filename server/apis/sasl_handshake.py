@@ -23,4 +23,4 @@ def error(_request: Any, error_code: int, _message: str | None) -> SaslHandshake
     return SaslHandshakeResponse(error_code=error_code)
 
 
-API = Api(SaslHandshakeRequest, SaslHandshakeResponse, handle, 0, 1, error)
+API = Api(SaslHandshakeRequest, SaslHandshakeResponse, handle, 0, 1, error, active_only=False)

@@ -3,12 +3,14 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller.result import ApiError, ControllerResult
 
 if TYPE_CHECKING:
     from mockraft.server.controller.controller import Controller
+
+NEVER_MS: Final = 1 << 62
 
 _log = logging.getLogger("mockraft.controller")
 

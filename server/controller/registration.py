@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller import fencing
-from mockraft.server.controller.data_dir import random_uuid
 from mockraft.server.controller.features import KRAFT_VERSION, METADATA_VERSION, supported_features
 from mockraft.server.controller.image import BrokerRegistration, directory_ids
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Listener
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
+from mockraft.wire.messages.controller_registration_request import Feature as OwnFeature
 from mockraft.wire.messages.controller_registration_request import Listener as ControllerListener
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.register_broker_record import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
@@ -119,12 +119,17 @@ def register_itself(controller: "Controller") -> ControllerResult[None]:
     """
     if "controller_registration" not in controller.image.version.supports:
         return ControllerResult([], None)
+    return register_controller(controller, registration_of(controller))
+
+
+def registration_of(controller: "Controller") -> ControllerRegistrationRequest:
+    """What this controller says of itself."""
     config = controller.config
-    record = RegisterControllerRecord(
+    return ControllerRegistrationRequest(
         controller_id=config.node_id,
-        incarnation_id=random_uuid(controller.chance),
-        end_points=[
-            ControllerEndpoint(
+        incarnation_id=controller.incarnation_id,
+        listeners=[
+            ControllerListener(
                 name=config.controller_listener_name,
                 host=config.voter_host,
                 port=config.voter_port,
@@ -132,13 +137,10 @@ def register_itself(controller: "Controller") -> ControllerResult[None]:
             )
         ],
         features=[
-            ControllerFeature(
-                name=name, min_supported_version=feature.min_level, max_supported_version=feature.max_level
-            )
+            OwnFeature(name=name, min_supported_version=feature.min_level, max_supported_version=feature.max_level)
             for name, feature in supported_features().items()
         ],
     )
-    return ControllerResult([RecordAt(record, 0)], None, f"controller {config.node_id}: registered")
 
 
 def _check_identity(

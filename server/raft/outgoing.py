@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+
+class NodeEndpoint(NamedTuple):
+    """Where another node of the quorum listens."""
+
+    id: int
+    host: str
+    port: int
 
 
 @dataclass(slots=True, frozen=True)

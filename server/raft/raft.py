@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.data_dir import DataDirError, StorageError
 from mockraft.server.controller.metadata_log import MetadataLog
-from mockraft.server.raft.outgoing import Listener, Outgoing
+from mockraft.server.raft.outgoing import Listener, NodeEndpoint, Outgoing
 from mockraft.wire.errors import WireError
 
 if TYPE_CHECKING:
@@ -57,6 +57,11 @@ class Raft:
     def is_leader(self) -> bool:
         """Whether this node leads `leader_epoch`."""
         return self.leader_id == self.config.node_id
+
+    @property
+    def leader_endpoint(self) -> NodeEndpoint | None:
+        """Where the leader listens; None while none is known, and where it is this node."""
+        return None
 
     def poll(self, now_ms: int) -> list[Outgoing]:
         """Do what is due and give the requests to send; one at a time is in flight to each node."""

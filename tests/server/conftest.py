@@ -33,12 +33,29 @@ class StillLog:
     high_watermark: int = 10
 
 
+class StillRaft:
+    """A quorum of one."""
+
+    leader_id = 3000
+    leader_endpoint = None
+
+    def poll(self, now_ms: int) -> list[Any]:
+        return []
+
+    def next_poll_ms(self, now_ms: int) -> int:
+        return 1 << 62
+
+
 @dataclass
 class StillController:
     """What the node needs of a controller, and nothing behind it."""
 
     config: ControllerConfig = field(default_factory=ControllerConfig)
     log: StillLog = field(default_factory=StillLog)
+    raft: StillRaft = field(default_factory=StillRaft)
+    epoch: int = 1
+    pending_offset: int = 0
+    wrong_controller: str = "No controller appears to be active."
     next_ms: int = 1 << 62
     ticks: list[int] = field(default_factory=list)
     on_tick: Callable[[int], None] = lambda now_ms: None

@@ -1,0 +1,125 @@
+"""The connections of a node to the other nodes of its quorum (Kafka's KafkaNetworkChannel).
+
+One connection a node and a purpose, opened when it is needed and kept; each begins with ApiVersions, as any client's
+does. A new request to a node whose last one is not answered yet takes the place of that one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from mockraft.server.raft.outgoing import Outgoing
+from mockraft.wire import client, error_codes, messages
+from mockraft.wire.errors import WireError
+
+Address = tuple[str, int]
+Answered = Callable[[int, Any], None]
+
+
+class Peers:
+    """Sends requests and calls `answered(outgoing_id, response)`, with None where nothing came in time.
+
+    `client_id` is what the other side sees. Use it from a running event loop.
+    """
+
+    def __init__(self, client_id: str, answered: Answered) -> None:
+        self._client_id = client_id
+        self._answered = answered
+        self._links: dict[tuple[Address, bool], _Link] = {}
+        self._cut: frozenset[Address] = frozenset()
+
+    def ask(self, outgoing: Outgoing) -> None:
+        """Send a request."""
+        address = (outgoing.host, outgoing.port)
+        # A registration is answered once it is committed, which takes fetches: it must not stand in their way.
+        key = (address, outgoing.id < 0)
+        link = self._links.get(key)
+        if link is None:
+            link = self._links[key] = _Link(self._client_id, self._answered)
+        link.ask(outgoing, is_cut=address in self._cut)
+
+    def cut(self, addresses: frozenset[Address]) -> None:
+        """From now on exactly these are out of reach: what is sent there is swallowed, and so is what is under way."""
+        changed, self._cut = self._cut ^ addresses, addresses
+        for (address, _), link in self._links.items():
+            if address in changed:
+                link.drop()
+
+    async def close(self) -> None:
+        """Close every connection; nothing is told any more."""
+        links, self._links = self._links, {}
+        for link in links.values():
+            await link.close()
+
+
+class _Link:
+    """One connection, and the request that is under way on it."""
+
+    def __init__(self, client_id: str, answered: Answered) -> None:
+        self._client_id = client_id
+        self._answered = answered
+        self._connection: client.KafkaConnection | None = None
+        self._under_way: asyncio.Task[None] | None = None
+        self._outgoing_id = 0
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def ask(self, outgoing: Outgoing, *, is_cut: bool) -> None:
+        self._forget()
+        self._outgoing_id = outgoing.id
+        self._under_way = asyncio.get_running_loop().create_task(self._exchange(outgoing, is_cut))
+
+    def drop(self) -> None:
+        """Break the connection; what is under way has no answer."""
+        if self._forget():
+            asyncio.get_running_loop().call_soon(self._answered, self._outgoing_id, None)
+        self._disconnect()
+
+    async def close(self) -> None:
+        self._forget()
+        self._disconnect()
+        await asyncio.gather(*self._closing)
+
+    def _forget(self) -> bool:
+        """Cancel what is under way; whether anything was."""
+        task, self._under_way = self._under_way, None
+        if task is None:
+            return False
+        task.cancel()
+        # Its answer may still come, and nobody would be there for it.
+        self._disconnect()
+        return True
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            task = asyncio.get_running_loop().create_task(connection.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def _exchange(self, outgoing: Outgoing, is_cut: bool) -> None:
+        response = None
+        try:
+            async with asyncio.timeout(outgoing.timeout_ms / 1000):
+                if is_cut:
+                    await asyncio.get_running_loop().create_future()
+                response = await self._send(outgoing)
+        except client.UnsupportedVersionError:
+            response_class: Any = messages.response(outgoing.message.api_key)
+            response = response_class(error_code=error_codes.UNSUPPORTED_VERSION)
+        except (TimeoutError, client.DisconnectedError, WireError):
+            self._disconnect()
+        self._under_way = None
+        self._answered(outgoing.id, response)
+
+    async def _send(self, outgoing: Outgoing) -> Any:
+        connection = self._connection
+        if connection is None or not connection.is_open:
+            connection = self._connection = await client.connect(
+                outgoing.host, outgoing.port, client_id=self._client_id, request_timeout_ms=outgoing.timeout_ms
+            )
+        version = min(connection.version_for(outgoing.message), outgoing.version_max)
+        if version < outgoing.version_min:
+            raise client.UnsupportedVersionError(f"version {version} is below {outgoing.version_min}")
+        return await connection.send(outgoing.message, version=version)

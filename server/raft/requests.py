@@ -1,0 +1,71 @@
+"""What a node asks the other nodes of its quorum: the log's requests, and a standby's own registration.
+
+A standby tells the active controller its endpoints and features (ControllerRegistrationManager; KIP-919); the active
+one writes its own record. Sent when the log does not know this incarnation and metadata.version allows it, and again
+after a failure, later each time.
+"""
+
+from typing import Any, Final
+
+from mockraft.server.controller.controller import STANDBY, Controller
+from mockraft.server.controller.periodic import NEVER_MS
+from mockraft.server.controller.registration import registration_of
+from mockraft.server.raft.outgoing import Outgoing
+from mockraft.wire import error_codes
+from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
+
+REGISTRATION_ID: Final = -1
+"""Id of a registration among the requests of the log, which count from 0."""
+
+_BACKOFF_MS = 100
+_BACKOFF_MAX_MS = 120_000
+_TIMEOUT_MS = 30_000
+
+
+class QuorumRequests:
+    """The requests of one node; at most one registration is in flight."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._raft = controller.raft
+        self._registering = False
+        self._registered = False
+        self._failures = 0
+        self._due_ms = 0
+
+    def poll(self, now_ms: int) -> list[Outgoing]:
+        """Do what is due and give the requests to send."""
+        outgoing = self._raft.poll(now_ms)
+        if now_ms >= self._registration_due_ms():
+            leader = self._raft.leader_endpoint
+            assert leader is not None
+            self._registering = True
+            request = registration_of(self._controller)
+            version = ControllerRegistrationRequest.max_version
+            endpoint = (leader.id, leader.host, leader.port)
+            outgoing.append(Outgoing(REGISTRATION_ID, *endpoint, request, 0, version, _TIMEOUT_MS))
+        return outgoing
+
+    def received(self, outgoing_id: int, response: Any, now_ms: int) -> None:
+        """The answer to one of them, None where there was none."""
+        if outgoing_id != REGISTRATION_ID:
+            self._raft.received(outgoing_id, response, now_ms)
+            return
+        self._registering = False
+        if response is not None and response.error_code == error_codes.NONE:
+            self._registered = True
+            return
+        self._due_ms = now_ms + min(_BACKOFF_MS << min(self._failures, 11), _BACKOFF_MAX_MS)
+        self._failures += 1
+
+    def next_poll_ms(self, now_ms: int) -> int:
+        """When `poll` has something to do, in milliseconds since the epoch."""
+        return min(self._raft.next_poll_ms(now_ms), self._registration_due_ms())
+
+    def _registration_due_ms(self) -> int:
+        controller = self._controller
+        if controller.epoch != STANDBY or self._registering or self._registered or self._raft.leader_endpoint is None:
+            return NEVER_MS
+        if controller.is_registered or "controller_registration" not in controller.image.version.supports:
+            return NEVER_MS
+        return self._due_ms

@@ -1,0 +1,179 @@
+"""What the node does with a quorum of several: who answers what, when an answer may be given, and what it asks."""
+
+from typing import Any
+
+import pytest
+from mockraft.server.apis import envelope
+from mockraft.server.apis.api import Api
+from mockraft.server.effects import Ask
+from mockraft.server.journal import BrokenTick
+from mockraft.server.raft.outgoing import Outgoing
+from mockraft.wire import error_codes
+from mockraft.wire.connection import write_request
+from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
+from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest
+from mockraft.wire.messages.describe_quorum_response import DescribeQuorumResponse, PartitionData, TopicData
+from mockraft.wire.messages.envelope_request import EnvelopeRequest
+from mockraft.wire.messages.envelope_response import EnvelopeResponse
+from mockraft.wire.messages.vote_request import VoteRequest
+
+ANONYMOUS = b"\0\0\x05User\x0aANONYMOUS\0\0"
+
+
+def allocate(request: Any, ctx: Any, controller: Any) -> Any:
+    return AllocateProducerIdsResponse(producer_id_start=1000)
+
+
+def write_a_record(request: Any, ctx: Any, controller: Any) -> Any:
+    controller.log.end_offset += 1
+    controller.pending_offset = controller.log.end_offset
+    return AllocateProducerIdsResponse(producer_id_start=1000)
+
+
+def allocation_api(handle: Any = allocate) -> Api:
+    return Api(
+        AllocateProducerIdsRequest,
+        AllocateProducerIdsResponse,
+        handle,
+        0,
+        0,
+        lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
+        forwardable=True,
+    )
+
+
+def not_the_leader(request: Any, ctx: Any, controller: Any) -> Any:
+    refused = PartitionData(error_code=error_codes.NOT_LEADER_OR_FOLLOWER)
+    return DescribeQuorumResponse(topics=[TopicData(partitions=[refused])])
+
+
+def forwarded(message: Any, version: int) -> EnvelopeRequest:
+    data = write_request(message, version, 77, "client")[4:]
+    return EnvelopeRequest(request_data=data, request_principal=ANONYMOUS, client_host_address=b"\x7f\0\0\1")
+
+
+def test_a_standby_answers_not_controller_to_what_only_the_active_one_may_do(make_rig: Any) -> None:
+    rig = make_rig(allocation_api())
+    rig.controller.epoch = -1
+    response = rig.ask(rig.connect(), AllocateProducerIdsRequest(), 0)
+    assert response.error_code == error_codes.NOT_CONTROLLER
+
+
+def test_a_standby_answers_what_every_node_does(make_rig: Any) -> None:
+    rig = make_rig(allocation_api()._replace(active_only=False))
+    rig.controller.epoch = -1
+    assert rig.ask(rig.connect(), AllocateProducerIdsRequest(), 0).producer_id_start == 1000
+
+
+def test_a_response_waits_until_its_records_are_committed(make_rig: Any) -> None:
+    rig = make_rig(allocation_api(write_a_record))
+    writer, other = rig.connect(), rig.connect()
+    assert rig.send(writer, rig.frame(AllocateProducerIdsRequest(), 0)) == []
+    rig.controller.log.high_watermark = 11
+    rig.controller.pending_offset = 0
+    rig.send(other, rig.frame(AllocateProducerIdsRequest(), 0))
+    assert len(rig.sends(writer)) == 1
+    assert rig.node.parked == 1, "the other one wrote too, and waits"
+
+
+def test_a_response_without_records_waits_for_what_it_may_have_seen(make_rig: Any) -> None:
+    rig = make_rig(allocation_api())
+    rig.controller.log.end_offset = rig.controller.pending_offset = 12
+    connection = rig.connect()
+    assert rig.send(connection, rig.frame(AllocateProducerIdsRequest(), 0)) == []
+    rig.controller.log.high_watermark = 11
+    rig.tick(rig.now_ms + 60_000)
+    assert rig.sends() == []
+    rig.controller.log.high_watermark = 12
+    rig.tick(rig.now_ms + 60_000)
+    assert len(rig.sends(connection)) == 1
+
+
+def test_a_response_that_waits_says_not_controller_when_the_leadership_is_lost(make_rig: Any) -> None:
+    rig = make_rig(allocation_api(write_a_record))
+    connection = rig.connect()
+    rig.send(connection, rig.frame(AllocateProducerIdsRequest(), 0))
+    rig.controller.epoch = -1
+    rig.tick(rig.now_ms + 1)
+    (exchange,) = rig.node.journal.exchanges()
+    assert exchange.response.error_code == error_codes.NOT_CONTROLLER
+
+
+def test_an_enveloped_response_waits_too(make_rig: Any) -> None:
+    rig = make_rig(envelope.API, allocation_api(write_a_record))
+    connection = rig.connect()
+    assert rig.send(connection, rig.frame(forwarded(AllocateProducerIdsRequest(), 0), 0)) == []
+    rig.controller.log.high_watermark = 11
+    rig.tick(rig.now_ms + 1)
+    (exchange,) = rig.node.journal.exchanges()
+    assert exchange.response.error_code == error_codes.NONE
+    assert exchange.response.response_data is not None
+
+
+@pytest.mark.parametrize("before_it_came", [True, False])
+def test_not_controller_is_lifted_out_of_the_items_of_a_carried_response(make_rig: Any, before_it_came: bool) -> None:
+    rig = make_rig(envelope.API, allocation_api(write_a_record))
+    connection = rig.connect()
+    rig.controller.epoch = -1 if before_it_came else 1
+    rig.send(connection, rig.frame(forwarded(AllocateProducerIdsRequest(), 0), 0))
+    rig.controller.epoch = -1
+    rig.tick(rig.now_ms + 1)
+    (exchange,) = rig.node.journal.exchanges()
+    assert exchange.response == EnvelopeResponse(error_code=error_codes.NOT_CONTROLLER)
+
+
+def test_not_leader_of_a_carried_describe_quorum_is_lifted_as_not_controller(make_rig: Any) -> None:
+    api = Api(
+        DescribeQuorumRequest, DescribeQuorumResponse, not_the_leader, 0, 2, None, forwardable=True, active_only=False
+    )
+    rig = make_rig(envelope.API, api)
+    response = rig.ask(rig.connect(), forwarded(DescribeQuorumRequest(), 2), 0)
+    assert response == EnvelopeResponse(error_code=error_codes.NOT_CONTROLLER)
+
+
+class AskingRaft:
+    """Asks one thing, once."""
+
+    leader_id = None
+    leader_endpoint = None
+
+    def __init__(self) -> None:
+        self.due_ms = 0
+        self.heard: list[Any] = []
+
+    def poll(self, now_ms: int) -> list[Outgoing]:
+        if now_ms < self.due_ms:
+            return []
+        self.due_ms = 1 << 62
+        return [Outgoing(5, 3001, "127.0.0.1", 1, VoteRequest(), 0, 2, 2000)]
+
+    def received(self, outgoing_id: int, response: Any, now_ms: int) -> None:
+        if response == "broken":
+            raise ValueError("cannot be understood")
+        self.heard.append((outgoing_id, response))
+        self.due_ms = now_ms
+
+    def next_poll_ms(self, now_ms: int) -> int:
+        return self.due_ms
+
+
+def test_a_tick_gives_what_the_raft_node_asks_and_the_answer_goes_back(make_rig: Any, still_controller: Any) -> None:
+    raft = still_controller.raft = AskingRaft()
+    rig = make_rig(controller=still_controller)
+    assert rig.node.next_tick_ms(rig.now_ms) == 0
+    (ask,) = rig.tick(rig.now_ms)
+    assert isinstance(ask, Ask)
+    assert (ask.outgoing.id, ask.outgoing.node_id) == (5, 3001)
+    assert rig.node.next_tick_ms(rig.now_ms) == 1 << 62
+    assert [type(effect) for effect in rig.node.answered(5, None, rig.now_ms)] == [Ask]
+    assert raft.heard == [(5, None)]
+
+
+def test_an_answer_that_breaks_the_raft_node_is_journalled(make_rig: Any, still_controller: Any) -> None:
+    still_controller.raft = AskingRaft()
+    rig = make_rig(controller=still_controller)
+    rig.node.answered(5, "broken", rig.now_ms)
+    (entry,) = rig.node.journal.entries
+    assert isinstance(entry, BrokenTick)
+    assert "cannot be understood" in entry.failure
