@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mockraft.codegen.spec import BLOCKS, FIXED, FieldSpec, MessageSpec, SpecError, StructSpec
@@ -18,6 +19,9 @@ RESERVED = {
 }
 """Attributes that every message has."""
 
+KINDS = {"data", "header", "metadata", "request", "response"}
+"""What a schema's `type` may be here."""
+
 RESERVED_CLASSES = {"Message", "Struct", "WireError"}
 """Names that a generated module imports."""
 
@@ -29,12 +33,22 @@ def check(spec: MessageSpec) -> None:
             raise SpecError(f"{spec.source}: {where}: {fault}")
 
 
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+"""Names become Python, so nothing else may be in them."""
+
+
 def _faults(spec: MessageSpec, struct: StructSpec) -> Iterator[tuple[str, str]]:
+    if struct is spec.body and spec.kind not in KINDS:
+        yield spec.name, f"the type {spec.kind!r} is none of {', '.join(sorted(KINDS))}"
+    if not _NAME.fullmatch(struct.name):
+        yield struct.name, "a name is letters, digits and underscores and begins with a letter"
     if struct is not spec.body and (struct.name == spec.name or struct.name in RESERVED_CLASSES):
         yield struct.name, "a struct cannot have this name"
     seen: set[str] = set()
     for field in struct.fields:
         where = f"{struct.name}.{field.name}"
+        if not _NAME.fullmatch(field.name):
+            yield where, "a name is letters, digits and underscores and begins with a letter"
         if field.snake in seen:
             yield where, f"a second field is called {field.snake} in Python"
         if field.snake in RESERVED and (struct is spec.body or field.snake == "unknown_tagged_fields"):

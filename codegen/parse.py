@@ -53,16 +53,17 @@ _MESSAGE_KEYS = {
 
 def parse(text: str, source: str) -> MessageSpec:
     """Read one schema file; `source` is its name in the generated file and in SpecErrors, which name the field too."""
-    tree = _tree(text, source)
+    tree = parse_json(text, source)
     return _FileParser(source, hashlib.sha256(text.encode()).hexdigest()).message(tree)
 
 
 def load_json(path: Path) -> dict[str, Any]:
     """The JSON object in a schema file, without its `//` lines."""
-    return _tree(path.read_text(encoding="utf-8"), path.name)
+    return parse_json(path.read_text(encoding="utf-8"), path.name)
 
 
-def _tree(text: str, source: str) -> dict[str, Any]:
+def parse_json(text: str, source: str) -> dict[str, Any]:
+    """The JSON object in a schema file's text, without its `//` lines; SpecError where there is none."""
     without_comments = "\n".join("" if line.lstrip().startswith("//") else line for line in text.splitlines())
     try:
         tree = json.loads(without_comments)
@@ -86,14 +87,14 @@ class _FileParser:
         name = self._text(tree, "name", "the message")
         valid = self._versions(tree, "validVersions", name)
         flexible = self._versions(tree, "flexibleVersions", name, NONE)
-        for common in tree.get("commonStructs", ()):
+        for common in self._children(tree, "commonStructs", name):
             common_name = self._text(common, "name", "commonStructs")
             self._struct(common_name, common, self._versions(common, "versions", common_name))
-        fields = tuple(self._field(name, child) for child in tree.get("fields", ()))
+        fields = tuple(self._field(name, child) for child in self._children(tree, "fields", name))
         return MessageSpec(
             name=name,
             kind=self._text(tree, "type", name),
-            api_key=int(tree.get("apiKey", -1)),
+            api_key=self._integer(tree, "apiKey", name),
             valid_versions=valid,
             flexible_versions=flexible,
             body=StructSpec(name, fields, valid),
@@ -124,7 +125,7 @@ class _FileParser:
             default=self._default(where, type_name, tree.get("default"), nullable),
             nullable_versions=nullable,
             tagged_versions=self._versions(tree, "taggedVersions", where, NONE),
-            tag=int(tree.get("tag", -1)),
+            tag=self._integer(tree, "tag", where),
             ignorable=bool(tree.get("ignorable", False)),
             flexible_versions=self._versions(tree, "flexibleVersions", where, ALL),
             about=about,
@@ -133,7 +134,7 @@ class _FileParser:
     def _struct(self, name: str, tree: dict[str, Any], versions: Versions, about: str = "") -> None:
         if name in self._structs:
             raise SpecError(f"{self._source}: the struct {name} is described twice")
-        fields = tuple(self._field(name, child) for child in tree.get("fields", ()))
+        fields = tuple(self._field(name, child) for child in self._children(tree, "fields", name))
         self._structs[name] = StructSpec(name, fields, versions, about or str(tree.get("about", "")))
 
     def _default(self, where: str, type_name: str, given: object, nullable: Versions) -> Default:
@@ -172,6 +173,20 @@ class _FileParser:
         for key in tree:
             if key not in known:
                 raise SpecError(f"{self._source}: {where}: unknown key {key!r}")
+
+    def _children(self, tree: dict[str, Any], key: str, where: str) -> list[dict[str, Any]]:
+        found = tree.get(key, [])
+        if not isinstance(found, list) or not all(isinstance(child, dict) for child in found):
+            raise SpecError(f"{self._source}: {where}: {key!r} is no list of objects")
+        return found
+
+    def _integer(self, tree: dict[str, Any], key: str, where: str) -> int:
+        """A number, which texts that quote a spec may put in quotation marks; -1 where there is none."""
+        value = tree.get(key, -1)
+        try:
+            return int(value)
+        except (TypeError, ValueError):
+            raise SpecError(f"{self._source}: {where}: {key}: {value!r} is no number") from None
 
     def _text(self, tree: dict[str, Any], key: str, where: str) -> str:
         value = tree.get(key)

@@ -53,8 +53,10 @@ class KafkaConnection(asyncio.Protocol):
         client_id: str | None,
         request_timeout_ms: int,
         correlation_ids: Iterator[int] | None = None,
+        messages: Any = messages,
     ) -> None:
         self.client_id = client_id
+        self.messages = messages
         self.request_timeout_ms = request_timeout_ms
         self.api_versions: dict[int, tuple[int, int]] = {}
         self.lost: BaseException | None = None
@@ -164,7 +166,7 @@ class KafkaConnection(asyncio.Protocol):
             raise WireError("an answer came that nothing asked for")
         pending = self._pending.popleft()
         try:
-            response = _read_response(frame, pending)
+            response = _read_response(frame, pending, self.messages)
         except WireError as error:
             if not pending.answer.done():
                 pending.answer.set_exception(error)
@@ -189,7 +191,7 @@ class KafkaConnection(asyncio.Protocol):
             self._transport.close()
 
 
-def _read_response(frame: bytes, pending: _Pending) -> Any:
+def _read_response(frame: bytes, pending: _Pending, messages: Any) -> Any:
     if len(frame) < 4:
         raise WireError(f"a response of {len(frame)} bytes has no correlation id")
     correlation_id = int.from_bytes(frame[:4], signed=True)
@@ -198,7 +200,7 @@ def _read_response(frame: bytes, pending: _Pending) -> Any:
     offset = 4
     if messages.response_header_version(pending.api_key, pending.api_version) >= 1:
         _, offset = ResponseHeader.read_from(frame, 1, 0)
-    return read_response_body(frame, offset, pending.api_key, pending.api_version)
+    return read_response_body(frame, offset, pending.api_key, pending.api_version, messages)
 
 
 async def connect(
@@ -210,10 +212,12 @@ async def connect(
     connect_timeout_ms: int = 10_000,
     handshake: bool = True,
     correlation_ids: Iterator[int] | None = None,
+    messages: Any = messages,
 ) -> KafkaConnection:
     """Open a connection and, unless told otherwise, do the ApiVersions handshake.
 
     `correlation_ids` is shared by the connections of one Kafka `NetworkClient`; each has its own unless given.
+    `messages` may be an Overlay, to speak a proposal's.
 
     Raises DisconnectedError when nobody listens or the connection takes longer than `connect_timeout_ms`,
     and what :meth:`KafkaConnection.handshake` raises.
@@ -222,7 +226,7 @@ async def connect(
     try:
         async with asyncio.timeout(connect_timeout_ms / 1000):
             _, connection = await loop.create_connection(
-                lambda: KafkaConnection(client_id, request_timeout_ms, correlation_ids), host, port
+                lambda: KafkaConnection(client_id, request_timeout_ms, correlation_ids, messages), host, port
             )
     except OSError as error:  # TimeoutError is one
         raise DisconnectedError(f"cannot connect to {host}:{port}: {error or 'timed out'}") from error

@@ -106,10 +106,10 @@ class Request(NamedTuple):
     body_offset: int
 
 
-def parse_request(frame: bytes) -> Request:
+def parse_request(frame: bytes, messages: Any = messages) -> Request:
     """Read the header of a request frame (Kafka's RequestHeader.parse); the body is left as it is.
 
-    Raises WireError for an API key Kafka has no messages for and for a header that cannot be read.
+    `messages` may be an Overlay. Raises WireError for an API key Kafka has no messages for and for a header that cannot be read.
     """
     if len(frame) < 4:
         raise WireError(f"a request of {len(frame)} bytes has no API key and version")
@@ -121,13 +121,13 @@ def parse_request(frame: bytes) -> Request:
 
 def write_request(message: Any, api_version: int, correlation_id: int, client_id: str | None) -> bytes:
     """One request as it goes over the wire, length included."""
-    api_key = type(message).api_key
+    api_key = message.api_key
     header = RequestHeader(
         request_api_key=api_key,
         request_api_version=api_version,
         correlation_id=correlation_id,
         client_id=client_id,
-    ).write(messages.request_header_version(api_key, api_version))
+    ).write(2 if api_version >= message.flexible_from else 1)
     body = message.write(api_version)
     return b"".join((_LENGTH.pack(len(header) + len(body)), header, body))
 
@@ -139,8 +139,10 @@ def write_response(body: bytes, correlation_id: int, header_version: int) -> byt
     return b"%b\0%b" % (_LENGTH_AND_CORRELATION.pack(5 + len(body), correlation_id), body)
 
 
-def read_response_body(frame: bytes, offset: int, api_key: int, api_version: int) -> Any:
-    """Read a response's body from `offset` on.
+def read_response_body(
+    frame: bytes, offset: int, api_key: int, api_version: int, messages: Any = messages
+) -> Any:
+    """Read a response's body from `offset` on; `messages` may be an Overlay.
 
     An ApiVersions response may be version 0 whatever was asked for: so a server says error 35 (UNSUPPORTED_VERSION).
     """

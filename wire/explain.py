@@ -11,8 +11,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from mockraft.wire import api_keys, error_codes, explain_batches, messages, records, schema_reading, uuids
+from mockraft.wire import error_codes, explain_batches, schema_reading, uuids
 from mockraft.wire.errors import WireError
+from mockraft.wire.overlay import in_use
 from mockraft.wire.schema_reading import Span, broken
 
 _SHOWN_TEXT_MAX = 200
@@ -58,7 +59,7 @@ def explain_request(data: bytes) -> Explanation:
 
 def explain_response(api_key: int, version: int, data: bytes) -> Explanation:
     """A response frame: size, header, body; only the request knows its API and version."""
-    name = messages.RESPONSES.get(api_key, "")
+    name = in_use().responses.get(api_key, "")
     schema_reading.describe(name, version)
     return _explain(f"{name} v{version} frame", data, lambda spans: _read_response(api_key, version, data, spans))
 
@@ -129,8 +130,8 @@ def _read_request_at(offset: int, data: bytes, spans: list[Span]) -> str:
         raise broken(offset, "header", "a request starts with its API key and version; the bytes end before")
     api_key, version = (int.from_bytes(data[at : at + 2], signed=True) for at in (offset, offset + 2))
     try:
-        header_version = messages.request_header_version(api_key, version)
-        name = messages.REQUESTS[api_key]
+        header_version = in_use().request_header_version(api_key, version)
+        name = in_use().requests[api_key]
         schema_reading.describe(name, version)
     except WireError as error:
         raise broken(offset, "header", error.what) from None
@@ -141,8 +142,8 @@ def _read_request_at(offset: int, data: bytes, spans: list[Span]) -> str:
 
 def _read_response(api_key: int, version: int, data: bytes, spans: list[Span]) -> None:
     size = _read_size(data, spans)
-    end = _read_header("ResponseHeader", messages.response_header_version(api_key, version), data, 4, spans)
-    _read_body(messages.RESPONSES[api_key], version, data, end, spans)
+    end = _read_header("ResponseHeader", in_use().response_header_version(api_key, version), data, 4, spans)
+    _read_body(in_use().responses[api_key], version, data, end, spans)
     _check_size(size, data)
 
 
@@ -193,9 +194,9 @@ def _say(span: Span) -> str:
         case int() if name.endswith("errorcode"):
             return f"{value} {error_codes.name(value)}"
         case int() if name in ("apikey", "requestapikey"):
-            return f"{value} {api_keys.name(value)}"
+            return f"{value} {in_use().api_name(value)}"
         case int() if name == "recordtype":
-            return f"{value} {records.TYPES.get(value, 'unknown')}"
+            return f"{value} {in_use().record_types.get(value, 'unknown')}"
         case int() if name.endswith(("timestamp", "timestampms", "timems")) and value in _DATED_MS:
             return f"{value} {datetime.fromtimestamp(value / 1000, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + "Z"
     return str(value)

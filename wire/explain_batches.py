@@ -9,8 +9,9 @@ from io import BytesIO
 from typing import Any
 
 import construct as c
-from mockraft.wire import records, schema_reading
+from mockraft.wire import schema_reading
 from mockraft.wire.errors import WireError
+from mockraft.wire.overlay import in_use
 from mockraft.wire.schema_reading import Span, UnsignedVarint, broken, take
 
 _CONTROL, _COMPRESSION = 0x20, 0x07
@@ -176,7 +177,7 @@ def read_framed_record(data: bytes, offset: int, prefix: str, spans: list[Span])
     at = cursor.offset
     record_type = cursor.read(f"{prefix}recordType", "varint", UnsignedVarint)
     version = cursor.read(f"{prefix}recordVersion", "varint", UnsignedVarint)
-    name = records.TYPES.get(record_type)
+    name = in_use().record_types.get(record_type)
     if name is None:
         raise broken(at, f"{prefix}recordType", f"there is no metadata record of type {record_type}")
     _read_placed(name, version, data, cursor.offset, prefix, spans)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from mockraft.wire import uuids
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
-from mockraft.wire.schema_files import FieldSpec, StructSpec, schema
+from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 
 M = TypeVar("M", bound=Message)
 Tree = dict[str, Any]
@@ -102,7 +102,7 @@ def _named(cls: type, version: int, misfit: _MisfitError) -> WireError:
 
 
 def _message_shape(cls: type, version: int) -> _Shape:
-    spec = schema(cls.__name__)
+    spec = schema_of(cls)
     if not spec.valid.covers(version):
         raise WireError(f"{cls.__name__} has no version {version}: versions {spec.valid.low} to {spec.valid.high}")
     # What a reader makes is of a subclass without a constructor; the class of that name in its module has one.
@@ -111,7 +111,7 @@ def _message_shape(cls: type, version: int) -> _Shape:
 
 @cache
 def _shape(cls: type, version: int) -> _Shape:
-    spec = schema(cls.__name__)
+    spec = schema_of(cls)
     return _struct_shape(cls, spec.root, version, spec.flexible.covers(version))
 
 

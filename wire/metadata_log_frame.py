@@ -6,6 +6,7 @@ version is 1. Control records (LeaderChange, KRaftVersion, …) have no such fra
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from mockraft.wire import records
@@ -27,8 +28,11 @@ def encode(record: Any, version: int) -> bytes:
     return _prefix(record.api_key, version) + record.write(version)  # type: ignore[no-any-return]
 
 
-def decode(value: bytes) -> RecordAt:
-    """Read one framed record, all of `value`. WireError on an unknown frame, type or version and on any bad byte."""
+def decode(value: bytes, by_type: Callable[[int], Any] | None = None) -> RecordAt:
+    """Read one framed record, all of `value`. WireError on an unknown frame, type or version and on any bad byte.
+
+    `by_type` finds the class of a record's type, an Overlay's say.
+    """
     try:
         frame_version, offset = uvarint(value, 0)
         if frame_version != FRAME_VERSION:
@@ -37,7 +41,7 @@ def decode(value: bytes) -> RecordAt:
         version, offset = uvarint(value, offset)
     except IndexError:
         raise WireError(f"metadata record: ends inside its frame, at byte {len(value)}") from None
-    record_class = _class_of(record_type)
+    record_class = (by_type or _class_of)(record_type)
     if not record_class.min_version <= version <= record_class.max_version:
         raise WireError(
             f"metadata record: {record_class.__name__} has no version {version}"

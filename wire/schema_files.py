@@ -8,6 +8,7 @@ The shape of the files is described in Kafka's clients/src/main/resources/common
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -87,9 +88,9 @@ class StructSpec:
         return {f.tag: f for f in self.fields if f.versions.covers(version) and f.tagged.covers(version)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Schema:
-    """One file: a message, a record or a header. `api_key` is -1 where there is none."""
+    """One file: a message, a record or a header. `api_key` is -1 where there is none. Equal to itself alone."""
 
     name: str
     api_key: int
@@ -113,6 +114,12 @@ def schema(name: str) -> Schema:
         if f'"{name}"' in text and (found := parse(load(text))).name == name:
             return found
     raise WireError(f"Kafka {RELEASE} has no message called {name!r}")
+
+
+def schema_of(cls: type) -> Schema:
+    """The spec of a message class: the one it was made from at run time (`SCHEMA` of its module), or the release's."""
+    own: Schema | None = getattr(sys.modules[cls.__module__], "SCHEMA", None)
+    return schema(cls.__name__) if own is None else own
 
 
 @cache
@@ -142,7 +149,7 @@ def parse(tree: dict[str, Any]) -> Schema:
     known: dict[str, StructSpec] = {}
     root = _struct(tree["name"], tree.get("fields", ()), flexible, common, known)
     valid = Versions.parse(tree["validVersions"])
-    return Schema(tree["name"], tree.get("apiKey", -1), tree["type"], valid, flexible, root)
+    return Schema(tree["name"], int(tree.get("apiKey", -1)), tree["type"], valid, flexible, root)
 
 
 def _struct(
@@ -172,7 +179,7 @@ def _field(tree: dict[str, Any], flexible: Versions, common: dict[str, Any], kno
         versions=Versions.parse(tree.get("versions", tagged)),
         nullable=Versions.parse(tree.get("nullableVersions", "none")),
         tagged=Versions.parse(tagged),
-        tag=tree.get("tag", -1),
+        tag=int(tree.get("tag", -1)),
         flexible=Versions.parse(tree["flexibleVersions"]) if "flexibleVersions" in tree else flexible,
         ignorable=tree.get("ignorable", False),
         about=tree.get("about", ""),

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import construct as c
 from mockraft.wire.errors import WireError
-from mockraft.wire.schema_files import FieldSpec, StructSpec, schema
+from mockraft.wire.overlay import in_use
+from mockraft.wire.schema_files import FieldSpec, Schema, StructSpec
 
 UNKNOWN_TAGS = "_unknownTaggedFields"
 STRING_BYTES_MAX = 0x7FFF
@@ -61,26 +62,25 @@ def read_from(
     stream = BytesIO(data)
     stream.seek(offset)
     found = [] if spans is None else spans
-    tree: dict[str, Any] = _body(name, version).parse_stream(stream, spans=found, end=len(data))
+    tree: dict[str, Any] = describe(name, version).parse_stream(stream, spans=found, end=len(data))
     return tree, stream.tell()
 
 
 def write(name: str, version: int, tree: dict[str, Any]) -> bytes:
     """The bytes of a tree. Tagged fields are written when they are in the tree, whatever they hold."""
-    data: bytes = _body(name, version).build(tree)
+    data: bytes = describe(name, version).build(tree)
     return data
 
 
 def describe(name: str, version: int) -> c.Construct:
     """The construct of a message's body in one version; WireError when there is no such version."""
-    return _body(name, version)
+    return _body(in_use().schema(name), version)
 
 
 @cache
-def _body(name: str, version: int) -> Any:
-    spec = schema(name)
+def _body(spec: Schema, version: int) -> Any:
     if not spec.valid.covers(version):
-        raise WireError(f"{name} has no version {version}: versions {spec.valid.low} to {spec.valid.high}")
+        raise WireError(f"{spec.name} has no version {version}: versions {spec.valid.low} to {spec.valid.high}")
     return _struct(spec.root, version, spec.flexible.covers(version))
 
 

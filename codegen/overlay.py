@@ -1,0 +1,196 @@
+"""Message specs of a proposal into classes at run time: the same generator, without files.
+
+A folder holds Kafka-style JSON specs, one message a file, in any sub-folders; a file called as one of Kafka's messages
+replaces it, and one that says what Kafka's says changes nothing. Its `SOURCE.toml`, if there is one, may name fields
+that only got another name (`[renamed]`, `"AssignReplicasToDirsRequest.TopicData.TopicName" = "TopicId"`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+from importlib import resources
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import mockraft.schemas_json
+from mockraft.codegen.check import check
+from mockraft.codegen.emit_module import emit_module
+from mockraft.codegen.merge import merge
+from mockraft.codegen.names import snake
+from mockraft.codegen.parse import parse, parse_json
+from mockraft.codegen.spec import MessageSpec, SpecError
+from mockraft.codegen.versions import HIGHEST
+from mockraft.wire import schema_files
+from mockraft.wire.message import Struct, field_names
+from mockraft.wire.overlay import SHIPPED, Overlay, OverlaidMessage
+
+SOURCE_FILE = "SOURCE.toml"
+
+_OVERLAYS_KEPT = 64
+
+
+class SpecFile(NamedTuple):
+    """One file: the folder it was found in, its path below that, its text."""
+
+    folder: str
+    path: str
+    text: str
+
+    @property
+    def source(self) -> str:
+        """The file for people."""
+        return f"{self.folder}/{self.path}"
+
+
+def load(folders: Iterable[Path]) -> Overlay:
+    """The overlay of some folders. Where several change one message, the changes are put together.
+
+    SpecError names the file, the field and what is wrong: no JSON, no message spec, a request without its response,
+    two folders that want the same field otherwise. The same files give the same overlay, however often.
+    """
+    found: list[SpecFile] = []
+    for folder in folders:
+        if not folder.is_dir():
+            raise SpecError(f"{folder}: there is no such folder; want one with Kafka-style message specs (*.json)")
+        paths = sorted(folder.rglob("*.json"))
+        source = folder / SOURCE_FILE
+        if not paths and not source.is_file():
+            raise SpecError(f"{folder}: there is no message spec (*.json) in it")
+        paths += [source] if source.is_file() else []
+        found += [SpecFile(str(folder), path.relative_to(folder).as_posix(), _text(path)) for path in paths]
+    return _overlay(tuple(found))
+
+
+@lru_cache(maxsize=_OVERLAYS_KEPT)
+def _overlay(files: tuple[SpecFile, ...]) -> Overlay:
+    trees, sources = _trees([file for file in files if file.path != SOURCE_FILE])
+    renamed: dict[str, str] = {}
+    for file in files:
+        if file.path == SOURCE_FILE:
+            renamed |= _renamed(file)
+    digest = hashlib.sha256(repr(files).encode()).hexdigest()[:16]
+    specs = {}
+    for name, tree in trees.items():
+        spec = parse(json.dumps(tree), sources[name])
+        if not spec.valid_versions.empty:
+            check(spec)
+            specs[name] = spec
+    _check_numbers(specs)
+    overlay = Overlay(_made(spec, trees[name], digest, renamed) for name, spec in specs.items())
+    _check_pairs(specs, overlay)
+    return overlay
+
+
+def _trees(files: list[SpecFile]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """What the files say in all, by message, without what Kafka says too; and where each was found."""
+    trees: dict[str, dict[str, Any]] = {}
+    sources: dict[str, str] = {}
+    folders: dict[str, str] = {}
+    for file in files:
+        tree = parse_json(file.text, file.source)
+        name = parse(file.text, file.source).name
+        if folders.get(name) == file.folder:
+            raise SpecError(f"{file.source}: {sources[name]} describes {name} too; keep one of the two")
+        shipped = _shipped_trees().get(name, {})
+        if tree != shipped:
+            if name in trees:
+                tree = merge(shipped, trees[name], tree, f"{sources[name]} and {file.source}")
+            trees[name], sources[name], folders[name] = tree, file.source, file.folder
+    return trees, sources
+
+
+@cache
+def _shipped_trees() -> dict[str, dict[str, Any]]:
+    release = resources.files(mockraft.schemas_json) / schema_files.RELEASE
+    texts = [
+        (file.name, file.read_text(encoding="utf-8"))
+        for folder in schema_files.FOLDERS
+        for file in (release / folder).iterdir()
+        if file.name.endswith(".json")
+    ]
+    trees = [parse_json(text, name) for name, text in texts]
+    return {tree["name"]: tree for tree in trees}
+
+
+def _check_numbers(specs: Mapping[str, MessageSpec]) -> None:
+    """Every request, response and record has a number, and no two of a kind the same."""
+    taken: dict[tuple[str, int], str] = {}
+    for name, spec in specs.items():
+        if spec.kind not in ("request", "response", "metadata"):
+            continue
+        if spec.kind != "metadata" and not name.endswith(spec.kind.capitalize()):
+            raise SpecError(f"{spec.source}: a {spec.kind} has to be called {name}{spec.kind.capitalize()}")
+        if not 0 <= spec.api_key <= HIGHEST:
+            raise SpecError(f"{spec.source}: {name} needs an apiKey from 0 to {HIGHEST}")
+        other = taken.setdefault((spec.kind, spec.api_key), name)
+        if other != name:
+            raise SpecError(f"{spec.source}: {name} has the apiKey {spec.api_key} of {other}; choose another one")
+
+
+def _check_pairs(specs: Mapping[str, MessageSpec], overlay: Overlay) -> None:
+    """Every request has a response that knows its versions."""
+    for name, spec in specs.items():
+        if spec.kind not in ("request", "response"):
+            continue
+        what, others = ("response", overlay.responses) if spec.kind == "request" else ("request", overlay.requests)
+        if spec.api_key not in others:
+            missing = name.removesuffix(spec.kind.capitalize()) + what.capitalize()
+            raise SpecError(f"{spec.source}: {name} has no {what}: add {missing}.json with apiKey {spec.api_key}")
+        request, response = overlay.request(spec.api_key), overlay.response(spec.api_key)
+        if not (response.min_version <= request.min_version and request.max_version <= response.max_version):
+            raise SpecError(
+                f"{spec.source}: {request.__name__} has versions {request.min_version} to {request.max_version}, but "
+                f"{response.__name__} {response.min_version} to {response.max_version}: give both the same validVersions"
+            )
+
+
+def _made(spec: MessageSpec, tree: dict[str, Any], digest: str, renamed: Mapping[str, str]) -> OverlaidMessage:
+    """The class of a spec, in a module of its own that is in no file."""
+    name = f"mockraft.overlays.{digest}.{snake(spec.name)}"
+    module = ModuleType(name)
+    schema = schema_files.parse(tree)
+    module.__dict__["SCHEMA"] = schema
+    sys.modules[name] = module
+    exec(compile(emit_module(spec), f"<{spec.source}>", "exec"), module.__dict__)
+    for struct in (spec.body, *spec.structs.values()):
+        _answer_to_shipped_names(module, spec.name, struct.name, renamed)
+    return OverlaidMessage(getattr(module, spec.name), schema, tuple(tree.get("listeners", ())))
+
+
+def _answer_to_shipped_names(module: ModuleType, message: str, struct: str, renamed: Mapping[str, str]) -> None:
+    """Let a struct have the fields of Kafka's own too, for who knows only those: renamed ones, or a constant default."""
+    cls: type[Struct] = getattr(module, struct)
+    for key, old in renamed.items():
+        if key.startswith(f"{message}.{struct}."):
+            setattr(cls, snake(old), vars(cls)[snake(key.rpartition(".")[2])])
+    if message in SHIPPED.message_names or message in SHIPPED.record_names:
+        shipped = getattr(sys.modules[SHIPPED.by_name(message).__module__], struct, None)
+        if shipped is not None:
+            defaults = shipped()
+            for name in field_names(shipped):
+                if not hasattr(cls, name):
+                    default = getattr(defaults, name)
+                    setattr(cls, name, () if isinstance(default, list) else default)
+
+
+def _renamed(file: SpecFile) -> dict[str, str]:
+    try:
+        found = tomllib.loads(file.text).get("renamed", {})
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{file.source}: {error}") from None
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found.values()):
+        raise SpecError(f'{file.source}: renamed: want lines like "Message.Struct.NewName" = "OldName"')
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}") from None

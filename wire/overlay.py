@@ -1,0 +1,113 @@
+"""Messages of a proposal beside Kafka's own, or in their place: the lookups of `messages` and `records` over both.
+
+An Overlay is a value: two controllers of one process may have different ones, and nothing of Kafka's own is changed.
+It is made from schema files by `mockraft.codegen.overlay.load`, for generating code is no business of this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
+
+from mockraft.wire import messages, records, schema_files
+from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
+from mockraft.wire.schema_files import Schema
+
+_API_VERSIONS = 18
+
+
+class OverlaidMessage(NamedTuple):
+    """One message of an overlay: its class, its schema, and the listeners that its schema offers it on."""
+
+    cls: type[Message]
+    schema: Schema
+    listeners: tuple[str, ...] = ()
+
+
+class Overlay:
+    """Kafka's messages and records with some replaced or added, by name, by API key and by record type.
+
+    `requests`, `responses` and `record_types` are names by number; `overlaid` holds what is not Kafka's, by name.
+    """
+
+    def __init__(self, overlaid: Iterable[OverlaidMessage] = ()) -> None:
+        self.overlaid = {found.schema.name: found for found in overlaid}
+        self.requests = {**messages.REQUESTS, **self._by_number("request")}
+        self.responses = {**messages.RESPONSES, **self._by_number("response")}
+        self.record_types = {**records.TYPES, **self._by_number("metadata")}
+        of_metadata = {name for name, found in self.overlaid.items() if found.schema.kind == "metadata"}
+        self.record_names = (*records.NAMES, *sorted(of_metadata - {*records.NAMES}))
+        self.message_names = (*messages.NAMES, *sorted(self.overlaid.keys() - {*messages.NAMES, *self.record_names}))
+
+    def by_name(self, name: str) -> type[Message]:
+        """The class of a message or record; WireError for an unknown one."""
+        found = self.overlaid.get(name)
+        if found is not None:
+            return found.cls
+        return records.by_name(name) if name in records.NAMES else messages.by_name(name)
+
+    def request(self, api_key: int) -> type[Message]:
+        """The request class of an API key; WireError for an unknown one."""
+        name = self.requests.get(api_key)
+        return messages.request(api_key) if name is None else self.by_name(name)
+
+    def response(self, api_key: int) -> type[Message]:
+        """The response class of an API key; WireError for an unknown one."""
+        name = self.responses.get(api_key)
+        return messages.response(api_key) if name is None else self.by_name(name)
+
+    def by_type(self, record_type: int) -> type[Message]:
+        """The class of a metadata record's type; WireError for an unknown one."""
+        name = self.record_types.get(record_type)
+        return records.by_type(record_type) if name is None else self.by_name(name)
+
+    def schema(self, name: str) -> Schema:
+        """The schema of a message or record; WireError for an unknown one."""
+        found = self.overlaid.get(name)
+        return schema_files.schema(name) if found is None else found.schema
+
+    def request_header_version(self, api_key: int, api_version: int) -> int:
+        """As `messages.request_header_version`."""
+        if self.requests.get(api_key) not in self.overlaid:
+            return messages.request_header_version(api_key, api_version)
+        return 2 if api_version >= self.request(api_key).flexible_from else 1
+
+    def response_header_version(self, api_key: int, api_version: int) -> int:
+        """As `messages.response_header_version`."""
+        if self.responses.get(api_key) not in self.overlaid:
+            return messages.response_header_version(api_key, api_version)
+        return 1 if api_version >= self.response(api_key).flexible_from and api_key != _API_VERSIONS else 0
+
+    def api_name(self, api_key: int) -> str:
+        """The API's name as its schemas spell it (`BrokerHeartbeat`); an unknown key by its number."""
+        return self.requests.get(api_key, f"UnknownApi{api_key}").removesuffix("Request")
+
+    def _by_number(self, kind: str) -> dict[int, str]:
+        return {found.schema.api_key: name for name, found in self.overlaid.items() if found.schema.kind == kind}
+
+    def __repr__(self) -> str:
+        return f"<Overlay {', '.join(sorted(self.overlaid)) or 'of nothing'}>"
+
+
+SHIPPED = Overlay()
+"""Kafka's own messages and nothing else."""
+
+_IN_USE: ContextVar[Overlay] = ContextVar("mockraft.wire.overlay", default=SHIPPED)
+
+
+def in_use() -> Overlay:
+    """The overlay that whoever called us works `using`; Kafka's own messages otherwise."""
+    return _IN_USE.get()
+
+
+@contextmanager
+def using(overlay: Overlay) -> Iterator[Overlay]:
+    """Let what reads by name (`explain`, the commands) find this overlay's messages within the block."""
+    token = _IN_USE.set(overlay)
+    try:
+        yield overlay
+    finally:
+        _IN_USE.reset(token)
