@@ -28,7 +28,7 @@ from mockraft.codegen.spec import MessageSpec, SpecError
 from mockraft.codegen.versions import HIGHEST
 from mockraft.wire import schema_files
 from mockraft.wire.message import Struct, field_names
-from mockraft.wire.overlay import SHIPPED, Overlay, OverlaidMessage
+from mockraft.wire.overlay import SHIPPED, OverlaidMessage, Overlay
 
 SOURCE_FILE = "SOURCE.toml"
 
@@ -146,7 +146,7 @@ def _check_pairs(specs: Mapping[str, MessageSpec], overlay: Overlay) -> None:
         if not (response.min_version <= request.min_version and request.max_version <= response.max_version):
             raise SpecError(
                 f"{spec.source}: {request.__name__} has versions {request.min_version} to {request.max_version}, but "
-                f"{response.__name__} {response.min_version} to {response.max_version}: give both the same validVersions"
+                f"{response.__name__} {response.min_version} to {response.max_version}: give both one validVersions"
             )
 
 
@@ -164,13 +164,13 @@ def _made(spec: MessageSpec, tree: dict[str, Any], digest: str, renamed: Mapping
 
 
 def _answer_to_shipped_names(module: ModuleType, message: str, struct: str, renamed: Mapping[str, str]) -> None:
-    """Let a struct have the fields of Kafka's own too, for who knows only those: renamed ones, or a constant default."""
+    """Let a struct have the fields of Kafka's own too, for who knows only those: renamed, or a constant default."""
     cls: type[Struct] = getattr(module, struct)
     for key, old in renamed.items():
         if key.startswith(f"{message}.{struct}."):
             setattr(cls, snake(old), vars(cls)[snake(key.rpartition(".")[2])])
     if message in SHIPPED.message_names or message in SHIPPED.record_names:
-        shipped = getattr(sys.modules[SHIPPED.by_name(message).__module__], struct, None)
+        shipped = getattr(SHIPPED.module(message), struct, None)
         if shipped is not None:
             defaults = shipped()
             for name in field_names(shipped):

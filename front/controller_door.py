@@ -6,11 +6,12 @@ import asyncio
 import dataclasses
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from mockraft.proposals import overlay_of, rules_of
 from mockraft.server.clock import Clock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.data_dir import cluster_id_of
@@ -25,6 +26,7 @@ class Controller:
     """A KRaft controller on a free port of the loopback, for as long as the `async with` block lasts.
 
     Options are those of `ControllerConfig` by name; `metadata_version` may be a name (4.1-IV1) or release (4.1) too.
+    `profile` names proposals (`"kip-858"`, or several) and `schemas` folders of message specs that it speaks too.
     Without a `cluster_id` it takes the data directory's, else a new one each time. Raises ValueError for a metadata
     version that is not there, DataDirError for a data directory that cannot be used, OSError for a port that is taken.
 
@@ -32,10 +34,22 @@ class Controller:
             properties["controller.quorum.bootstrap.servers"] = controller.bootstrap
     """
 
-    def __init__(self, config: ControllerConfig | None = None, *, clock: Clock | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        config: ControllerConfig | None = None,
+        *,
+        clock: Clock | None = None,
+        profile: str | Iterable[str] = (),
+        schemas: str | Path | Iterable[str | Path] = (),
+        **options: Any,
+    ) -> None:
         chance = random.Random(options.get("seed"))
         if isinstance(options.get("metadata_version"), str):
             options["metadata_version"] = metadata_version_level(options["metadata_version"])
+        if profile or schemas:
+            profiles = (profile,) if isinstance(profile, str) else tuple(profile)
+            folders = (schemas,) if isinstance(schemas, str | Path) else tuple(schemas)
+            options |= {"rules": rules_of(profiles), "overlay": overlay_of(profiles, folders)}
         if options.get("data_dir"):
             options["data_dir"] = Path(options["data_dir"])
         if config is None:
@@ -99,6 +113,11 @@ class Controller:
     def journal(self) -> Journal:
         """Every exchange and every closed connection so far."""
         return self.running.node.journal
+
+    @property
+    def messages(self) -> Any:
+        """The messages that it speaks, by name and by key: `mockraft.wire.messages`, or an Overlay's over them."""
+        return self.running.node.messages
 
 
 class SyncController:
@@ -173,6 +192,11 @@ class SyncController:
     def journal(self) -> Journal:
         """Every exchange and every closed connection so far."""
         return self._controller.journal
+
+    @property
+    def messages(self) -> Any:
+        """The messages that it speaks, by name and by key: `mockraft.wire.messages`, or an Overlay's over them."""
+        return self._controller.messages
 
     def _end(self) -> None:
         assert self._loop is not None

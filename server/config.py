@@ -2,6 +2,12 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mockraft.server.rules import Rule
+
+if TYPE_CHECKING:
+    from mockraft.wire.overlay import Overlay
 
 CLUSTER_ID = "bW9ja3JhZnQtY2x1c3Rlcg"
 """Cluster id of a controller that was given none: a valid Kafka uuid, the same each time."""
@@ -32,7 +38,8 @@ class ControllerConfig:
     Times are milliseconds, sizes bytes. `metadata_version` is a feature level (7 is 3.3-IV3, 30 is 4.3-IV0).
     `port` is the port it listens on, 0 any free one; `advertised_host` and `advertised_port` (None: the ones it
     listens on) go into the VotersRecord and so are where brokers connect to. `data_dir` None keeps the log in memory.
-    Without `delegation_token_secret_key` there are no delegation tokens.
+    Without `delegation_token_secret_key` there are no delegation tokens. `rules` are those of proposals that hold in
+    place of Kafka's, `overlay` the messages and records that it speaks beside Kafka's or in their place.
     """
 
     node_id: int = 3000
@@ -64,6 +71,9 @@ class ControllerConfig:
     default_replication_factor: int = 1
     min_insync_replicas: int = 1
     delete_topic_enable: bool = True
+
+    rules: frozenset[Rule] = frozenset()
+    overlay: "Overlay | None" = None
 
     delegation_token_secret_key: str | None = field(default=None, repr=False)
     delegation_token_max_lifetime_ms: int = 604_800_000

@@ -20,7 +20,7 @@ class Exchange:
     """One request and what it was answered with.
 
     Times are milliseconds of the controller's clock. `response_frame` is None when nothing was answered. `served_by`
-    says who answered; `failure` is the traceback of a handler that broke, else None.
+    says who answered; `failure` is the traceback of a handler that broke, else None. `messages` knows the classes.
     """
 
     __slots__ = (
@@ -31,6 +31,7 @@ class Exchange:
         "connection_id",
         "correlation_id",
         "failure",
+        "messages",
         "received_ms",
         "request_frame",
         "response_frame",
@@ -49,6 +50,7 @@ class Exchange:
         response_version: int,
         served_by: str,
         failure: str | None,
+        messages: Any = messages,
     ) -> None:
         self.connection_id = connection_id
         self.received_ms = received_ms
@@ -59,6 +61,7 @@ class Exchange:
         self.response_version = response_version
         self.served_by = served_by
         self.failure = failure
+        self.messages = messages
 
     @property
     def bytes_held(self) -> int:
@@ -66,15 +69,20 @@ class Exchange:
         return len(self.request_frame) + len(self.response_frame)
 
     @property
+    def api(self) -> str:
+        """The API's name as Kafka's specs, or an overlay's, spell it (`BrokerHeartbeat`)."""
+        return str(self.messages.request(self.api_key).__name__.removesuffix("Request"))
+
+    @property
     def request(self) -> Any:
         """The request, decoded."""
-        return _request_body(self.request_frame)
+        return _request_body(self.request_frame, self.messages)
 
     @property
     def response(self) -> Any:
         """The response, decoded."""
-        offset = 8 + messages.response_header_version(self.api_key, self.api_version)
-        return read_response_body(self.response_frame, offset, self.api_key, self.response_version)
+        offset = 8 + self.messages.response_header_version(self.api_key, self.api_version)
+        return read_response_body(self.response_frame, offset, self.api_key, self.response_version, self.messages)
 
     def to_json(self) -> dict[str, Any]:
         """The exchange as a JSON tree; bodies in Kafka's own JSON form."""
@@ -84,7 +92,7 @@ class Exchange:
             "connection": self.connection_id,
             "receivedMs": self.received_ms,
             "answeredMs": self.answered_ms,
-            "api": api_keys.name(self.api_key),
+            "api": self.api,
             "apiVersion": self.api_version,
             "correlationId": self.correlation_id,
             "clientId": self.client_id,
@@ -96,7 +104,7 @@ class Exchange:
 
     def __repr__(self) -> str:
         return (
-            f"<{api_keys.name(self.api_key)} v{self.api_version} correlation_id={self.correlation_id} "
+            f"<{self.api} v{self.api_version} correlation_id={self.correlation_id} "
             f"connection={self.connection_id} by {self.served_by}>"
         )
 
@@ -242,8 +250,8 @@ class Journal:
             listener(entry)
 
 
-def _request_body(frame: bytes) -> Any:
-    request = parse_request(frame)
+def _request_body(frame: bytes, messages: Any) -> Any:
+    request = parse_request(frame, messages)
     message_class = messages.request(request.api_key)
     try:
         return message_class.read_from(frame, request.api_version, request.body_offset)[0]

@@ -48,6 +48,7 @@ class Node:
         self.controller = controller
         self.apis = apis
         self.config = config
+        self.messages: Any = config.overlay or messages
         self.journal = journal or Journal(config.journal_entries_max, config.journal_bytes_max)
         self.received_bytes = 0
         self._connections: dict[int, Connection] = {}
@@ -207,7 +208,7 @@ class Node:
     def _receive(self, connection: Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> int:
         """Answer or park one request; gives the bytes sent."""
         try:
-            request = parse_request(frame)
+            request = parse_request(frame, self.messages)
             api = self.apis.get(request.api_key)
             version = request.api_version
             if api is None or not api.min_version <= version <= api.max_version:
@@ -245,7 +246,7 @@ class Node:
     def _body_without_api(self, request: Request) -> Any:
         """The body for an ApiVersions version that is not known; raises WireError for every other API."""
         if request.api_key == api_keys.API_VERSIONS:
-            return messages.request(api_keys.API_VERSIONS)()
+            return self.messages.request(api_keys.API_VERSIONS)()
         name = api_keys.name(request.api_key)
         if request.api_key not in self.apis:
             raise WireError(f"API {name} ({request.api_key}) is not served on this listener")
@@ -269,7 +270,7 @@ class Node:
             body_bytes = response.write(version)
         except Exception:
             body_bytes = broken(api, body, ctx).write(version)
-        header_version = messages.response_header_version(request.api_key, version)
+        header_version = self.messages.response_header_version(request.api_key, version)
         data = write_response(body_bytes, request.correlation_id, header_version)
         effects.append(Send(connection.connection_id, data))
         self.journal.add_exchange(
@@ -281,8 +282,9 @@ class Node:
                 request.frame,
                 data,
                 version,
-                "controller",
+                api.served_by,
                 ctx.failure,
+                self.messages,
             )
         )
         return len(data)

@@ -61,7 +61,12 @@ class RunningController:
             now_ms = clock.now_ms()
             raft = Raft.open(config, now_ms, chance)
             undo.callback(raft.log.close)
-            node = Node(Controller(config, raft, chance, now_ms), APIS)
+            apis = APIS
+            if config.overlay is not None:
+                from mockraft.server.apis.overlaid import apis_over
+
+                apis = apis_over(APIS, config.overlay)
+            node = Node(Controller(config, raft, chance, now_ms), apis)
             listener = TcpListener(node, clock)
             await listener.start(bound)
             undo.pop_all()

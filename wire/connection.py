@@ -109,7 +109,7 @@ class Request(NamedTuple):
 def parse_request(frame: bytes, messages: Any = messages) -> Request:
     """Read the header of a request frame (Kafka's RequestHeader.parse); the body is left as it is.
 
-    `messages` may be an Overlay. Raises WireError for an API key Kafka has no messages for and for a header that cannot be read.
+    `messages` may be an Overlay. Raises WireError for an API key that it has not and for a header that cannot be read.
     """
     if len(frame) < 4:
         raise WireError(f"a request of {len(frame)} bytes has no API key and version")
@@ -139,9 +139,7 @@ def write_response(body: bytes, correlation_id: int, header_version: int) -> byt
     return b"%b\0%b" % (_LENGTH_AND_CORRELATION.pack(5 + len(body), correlation_id), body)
 
 
-def read_response_body(
-    frame: bytes, offset: int, api_key: int, api_version: int, messages: Any = messages
-) -> Any:
+def read_response_body(frame: bytes, offset: int, api_key: int, api_version: int, messages: Any = messages) -> Any:
     """Read a response's body from `offset` on; `messages` may be an Overlay.
 
     An ApiVersions response may be version 0 whatever was asked for: so a server says error 35 (UNSUPPORTED_VERSION).

@@ -6,13 +6,13 @@ It is made from schema files by `mockraft.codegen.overlay.load`, for generating 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mockraft.wire import messages, records, schema_files
-from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 from mockraft.wire.schema_files import Schema
 
@@ -48,6 +48,10 @@ class Overlay:
         if found is not None:
             return found.cls
         return records.by_name(name) if name in records.NAMES else messages.by_name(name)
+
+    def module(self, name: str) -> Any:
+        """The module of a message or record, which has the classes of its structs: `module(name).Feature`."""
+        return sys.modules[self.by_name(name).__module__]
 
     def request(self, api_key: int) -> type[Message]:
         """The request class of an API key; WireError for an unknown one."""

@@ -33,6 +33,7 @@ class Api(NamedTuple):
     `error(request, error_code, message)` is the response that says the error where this API says errors.
     `active_only`: only the active controller answers it, and only once all that it saw is committed; APIs that every
     node answers (what is read, and the log's own) say False.
+    `served_by` is who the journal says answered.
     """
 
     request: Any
@@ -43,6 +44,7 @@ class Api(NamedTuple):
     error: Callable[[Any, int, str | None], Any]
     forwardable: bool = False
     active_only: bool = True
+    served_by: str = "controller"
 
     @property
     def api_key(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller import features, quorum, snapshot
@@ -56,6 +56,7 @@ class MetadataLog:
         self.snapshots: list[Snapshot] = []
         self.observers = Observers()
         self._files = files
+        self._frames = _frames(config)
         self._batches = LogBatches()
         self._voter_state = VoterState(config.kraft_version)
         self._voters_in_log = False
@@ -109,7 +110,7 @@ class MetadataLog:
         With a data dir the batch is written (page cache; disk with `metadata_log_fsync`) before this returns.
         StorageError when it cannot be: nothing was appended. WireError when a record cannot be said in its version.
         """
-        values = [metadata_log_frame.encode(record, version) for record, version in records]
+        values = [self._frames.encode(record, version) for record, version in records]
         data = record_batch.encode(
             values, base_offset=self.end_offset, leader_epoch=self.leader_epoch, timestamp_ms=now_ms
         )
@@ -189,7 +190,7 @@ class MetadataLog:
         try:
             if self.snapshots and self.snapshots[-1].id.end_offset > from_offset:
                 begin = self.snapshots[-1].id.end_offset
-                for record in self.snapshots[-1].records():
+                for record in self.snapshots[-1].records(self._frames.decode):
                     yield begin - 1, record
             for data in self._batches.since(begin):
                 for batch in record_batch.read_batches(data):
@@ -199,7 +200,7 @@ class MetadataLog:
                         continue
                     for offset, (_, value) in enumerate(batch.records, batch.base_offset):
                         if begin <= offset < end:
-                            yield offset, metadata_log_frame.decode(value or b"")
+                            yield offset, self._frames.decode(value or b"")
         except WireError as error:
             raise DataDirError(f"the log cannot be replayed: {error}") from error
 
@@ -235,6 +236,7 @@ class MetadataLog:
             voters=self._voter_state.records(),
             last_contained_log_timestamp_ms=self._last_timestamp_ms,
             now_ms=now_ms,
+            encode_record=self._frames.encode,
         )
         try:
             if self._files is None:
@@ -363,3 +365,12 @@ class MetadataLog:
                 f"{files.path}: the voters are {[node_id for node_id, _ in found]}, not this controller"
                 f" ({self.config.node_id}, with its directory id) alone; only a quorum of one can be taken over"
             )
+
+
+def _frames(config: ControllerConfig) -> Any:
+    """What frames records: `metadata_log_frame`, or the same for an overlay's."""
+    if config.overlay is None:
+        return metadata_log_frame
+    from mockraft.server.controller.overlaid_records import OverlaidRecords
+
+    return OverlaidRecords(config.overlay)

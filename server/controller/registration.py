@@ -6,6 +6,7 @@ from mockraft.server.controller import fencing
 from mockraft.server.controller.features import KRAFT_VERSION, METADATA_VERSION, supported_features
 from mockraft.server.controller.image import BrokerRegistration, directory_ids
 from mockraft.server.controller.result import ApiError, ControllerResult
+from mockraft.server.rules import Rule
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Listener
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
@@ -62,6 +63,8 @@ def register_broker(
         rack=request.rack,
         log_dirs=list(request.log_dirs) if has_directories else [],
     )
+    if Rule.REGISTRATION_TELLS_CORDONED_DIRS in controller.config.rules:
+        record.cordoned_log_dirs = list(getattr(request, "cordoned_log_dirs", ()))
     records: list[RecordAt] = []
     if existing is not None and existing.incarnation_id == request.incarnation_id:
         record.fenced = existing.fenced

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
@@ -80,12 +80,12 @@ class Snapshot:
         except WireError as error:
             raise WireError(f"snapshot {self.id.file_name}: {error}") from error
 
-    def records(self) -> Iterator[RecordAt]:
+    def records(self, decode: Callable[[bytes], RecordAt] = metadata_log_frame.decode) -> Iterator[RecordAt]:
         """The metadata records, in order. WireError as `batches`."""
         for batch in self.batches():
             if not batch.is_control:
                 for _, value in batch.records:
-                    yield metadata_log_frame.decode(value or b"")
+                    yield decode(value or b"")
 
     def delete(self) -> None:
         """Remove the file, if there is one."""
@@ -100,6 +100,7 @@ def encode(
     voters: Sequence[tuple[bytes, bytes]],
     last_contained_log_timestamp_ms: int,
     now_ms: int,
+    encode_record: Callable[[Any, int], bytes] = metadata_log_frame.encode,
 ) -> Iterator[bytes]:
     """The batches of a snapshot; `voters` are the control records that say kraft.version and the voter set."""
     header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_contained_log_timestamp_ms)
@@ -107,18 +108,18 @@ def encode(
     at = {"leader_epoch": snapshot_id.epoch, "timestamp_ms": now_ms}
     yield record_batch.encode_control(head, base_offset=0, **at)
     offset = len(head)
-    for values in _in_batches(records):
+    for values in _in_batches(records, encode_record):
         yield record_batch.encode(values, base_offset=offset, **at)
         offset += len(values)
     footer = (record_batch.control_key(record_batch.SNAPSHOT_FOOTER), SnapshotFooterRecord(version=0).write(0))
     yield record_batch.encode_control([footer], base_offset=offset, **at)
 
 
-def _in_batches(records: Iterable[RecordAt]) -> Iterator[list[bytes]]:
+def _in_batches(records: Iterable[RecordAt], encode_record: Callable[[Any, int], bytes]) -> Iterator[list[bytes]]:
     values: list[bytes] = []
     size = 0
     for record, version in records:
-        value = metadata_log_frame.encode(record, version)
+        value = encode_record(record, version)
         if values and (size + len(value) > _BATCH_BYTES or len(values) == _BATCH_RECORDS):
             yield values
             values, size = [], 0
