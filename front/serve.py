@@ -87,6 +87,15 @@ TokenSecretKey = Annotated[
 TokenMaxLifetimeMs = Annotated[int, typer.Option(min=1, help="A delegation token cannot be renewed after so long.")]
 TokenExpiryTimeMs = Annotated[int, typer.Option(min=1, help="A delegation token must be renewed after so long.")]
 TokenExpiryCheckIntervalMs = Annotated[int, typer.Option(min=1, help="Delegation tokens that are over go so often.")]
+Authorize = Annotated[
+    bool, typer.Option("--authorizer", help="Check every request against ACLs, as Kafka's StandardAuthorizer does.")
+]
+SuperUsers = Annotated[
+    str, typer.Option(help='Who may do everything: "User:admin;User:broker". Naming any turns --authorizer on.')
+]
+AllowEveryone = Annotated[
+    bool, typer.Option("--allow-everyone-if-no-acl-found", help="A resource without any ACL is everybody's.")
+]
 Controllers = Annotated[int, typer.Option(min=1, max=1, help="Controllers of the quorum; this version has one.")]
 AdminPort = Annotated[str, typer.Option(help="Port of the admin API; this version has none, so: off.")]
 Brokers = Annotated[int, typer.Option(min=0, help="Also run so many simulated brokers in this process.")]
@@ -156,6 +165,9 @@ def serve(
     delegation_token_max_lifetime_ms: TokenMaxLifetimeMs = 604_800_000,
     delegation_token_expiry_time_ms: TokenExpiryTimeMs = 86_400_000,
     delegation_token_expiry_check_interval_ms: TokenExpiryCheckIntervalMs = 3_600_000,
+    authorizer: Authorize = False,
+    super_users: SuperUsers = "",
+    allow_everyone_if_no_acl_found: AllowEveryone = False,
     controllers: Controllers = 1,
     brokers: Brokers = 0,
     admin_port: AdminPort = "off",
@@ -188,7 +200,11 @@ def serve(
         "connections_max": max(1, min(connections_max, descriptors - DESCRIPTORS_KEPT)),
     }
     # What is called as a field of ControllerConfig is that field.
-    config = ControllerConfig(**{f.name: options[f.name] for f in fields(ControllerConfig) if f.name in options})
+    named = {each.name: options[each.name] for each in fields(ControllerConfig) if each.name in options}
+    try:
+        config = ControllerConfig(**named)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
     with asyncio.Runner(loop_factory=event_loop) as runner:
         code = runner.run(_run(config, chance, brokers))
     if code:

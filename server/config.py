@@ -39,7 +39,8 @@ class ControllerConfig:
     `port` is the port it listens on, 0 any free one; `advertised_host` and `advertised_port` (None: the ones it
     listens on) go into the VotersRecord and so are where brokers connect to. `data_dir` None keeps the log in memory.
     Without `delegation_token_secret_key` there are no delegation tokens. `rules` are those of proposals that hold in
-    place of Kafka's, `overlay` the messages and records that it speaks beside Kafka's or in their place.
+    place of Kafka's, `overlay` the messages and records that it speaks beside Kafka's or in their place. `super_users` are principals with semicolons
+    between (User:admin;User:broker); naming any turns the authorizer on, which without them allows what ACLs allow.
     """
 
     node_id: int = 3000
@@ -75,6 +76,10 @@ class ControllerConfig:
     rules: frozenset[Rule] = frozenset()
     overlay: "Overlay | None" = None
 
+    authorizer: bool = False
+    super_users: str = ""
+    allow_everyone_if_no_acl_found: bool = False
+
     delegation_token_secret_key: str | None = field(default=None, repr=False)
     delegation_token_max_lifetime_ms: int = 604_800_000
     delegation_token_expiry_time_ms: int = 86_400_000
@@ -92,11 +97,26 @@ class ControllerConfig:
     def __post_init__(self) -> None:
         if not self.cluster_id or any(character.isspace() for character in self.cluster_id):
             raise ValueError(f"cluster_id={self.cluster_id!r}: a cluster id is a text without spaces")
+        for user in self.super_user_principals:
+            if not all(user.partition(":")):
+                about = f"{user} is not Type:name, as in User:admin;User:broker"
+                raise ValueError(f"super_users={self.super_users!r}: {about}")
         for option in fields(self):
             value = getattr(self, option.name)
             lowest, highest = BOUNDS.get(option.name, (1, 2**63 - 1))
             if type(value) is int and option.name != "seed" and not lowest <= value <= highest:
                 raise ValueError(f"{option.name}={value}: it must be {lowest} to {highest}")
+
+    @property
+    def has_authorizer(self) -> bool:
+        """Whether requests are checked against super users and ACLs."""
+        return self.authorizer or bool(self.super_users)
+
+    @property
+    def super_user_principals(self) -> frozenset[str]:
+        """The super users, each `Type:name`."""
+        users = (user.strip() for user in self.super_users.split(";"))
+        return frozenset(user for user in users if user)
 
     @property
     def voter_host(self) -> str:

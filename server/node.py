@@ -216,6 +216,8 @@ class Node:
                 api = self.apis[api_keys.API_VERSIONS]
             else:
                 body, _ = api.request.read_from(frame, version, request.body_offset)
+                if api.validate is not None:
+                    api.validate(body)
         except WireError as wrong:
             self._close(connection, "request", f"refused: {wrong}", now_ms, effects, frame)
             return 0

@@ -35,7 +35,15 @@ class Cluster:
         self.controller = Controller(self.config, self.raft, self.chance, self.now_ms)
         self._mark = self.log.end_offset
 
-    def ask(self, request: Any, version: int | None = None, *, forwarded: bool = False) -> Any:
+    def ask(
+        self,
+        request: Any,
+        version: int | None = None,
+        *,
+        forwarded: bool = False,
+        principal: str = "User:ANONYMOUS",
+        client_id: str = "test",
+    ) -> Any:
         """The controller's response, by way of their bytes, to one request; in its newest version unless told."""
         api = APIS[request.api_key]
         version = api.max_version if version is None else version
@@ -43,11 +51,11 @@ class Cluster:
             api_key=api.api_key,
             api_version=version,
             correlation_id=1,
-            client_id="test",
+            client_id=client_id,
             connection_id=1,
             listener="CONTROLLER",
-            principal="User:ANONYMOUS",
-            client_address="127.0.0.1",
+            principal=principal,
+            client_address="127.0.0.1" if forwarded else "127.0.0.1:50000",
             forwarded=forwarded,
             now_ms=self.now_ms,
             apis=APIS,

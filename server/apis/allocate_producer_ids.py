@@ -4,6 +4,7 @@ from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller import producer_ids
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
@@ -29,4 +30,5 @@ API = Api(
     max_version=0,
     error=error,
     forwardable=True,
+    operation=AclOperation.CLUSTER_ACTION,
 )

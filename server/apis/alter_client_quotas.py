@@ -1,12 +1,13 @@
 """AlterClientQuotas (49), versions 0-1: KIP-546, KIP-599 (controller mutations), KIP-612 (ips).
 
-Not done: authorisation; the controller keeps to no quota itself.
+Not done: the controller keeps to no quota itself.
 """
 
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller import client_quotas
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.client_quotas import Alteration, Altered
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.java_values import in_hash_map_order
@@ -67,4 +68,5 @@ API = Api(
     max_version=1,
     error=error,
     forwardable=True,
+    operation=AclOperation.ALTER_CONFIGS,
 )

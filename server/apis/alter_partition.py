@@ -1,6 +1,7 @@
 """AlterPartition (56), versions 2-3: a leader proposes the ISR of its partitions (KIP-497, KIP-841, KIP-903)."""
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.isr_proposals import alter_partition
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
@@ -17,4 +18,4 @@ def error(request: AlterPartitionRequest, error_code: int, message: str | None) 
     return AlterPartitionResponse(error_code=error_code)
 
 
-API = Api(AlterPartitionRequest, AlterPartitionResponse, handle, 2, 3, error)
+API = Api(AlterPartitionRequest, AlterPartitionResponse, handle, 2, 3, error, operation=AclOperation.CLUSTER_ACTION)

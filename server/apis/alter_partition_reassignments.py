@@ -1,10 +1,10 @@
 """AlterPartitionReassignments (45), versions 0-1: KIP-455, KIP-860 (from version 1 the factor may be held fast).
 
 A request that leaves no time is over before its turn in Kafka's event queue comes; any other is done in time.
-Not done: authorisation.
 """
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.reassignments import Reassigned, alter_reassignments
 from mockraft.server.controller.result import ApiError
@@ -73,4 +73,5 @@ API = Api(
     max_version=1,
     error=error,
     forwardable=True,
+    operation=AclOperation.ALTER,
 )

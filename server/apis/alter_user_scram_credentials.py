@@ -1,9 +1,10 @@
-"""AlterUserScramCredentials (51), version 0: KIP-554, in KRaft since KIP-900. Not done: authorisation."""
+"""AlterUserScramCredentials (51), version 0: KIP-554, in KRaft since KIP-900."""
 
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller import scram
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.scram import Deletion, Upsertion
@@ -48,4 +49,5 @@ API = Api(
     max_version=0,
     error=error,
     forwardable=True,
+    operation=AclOperation.ALTER,
 )

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mockraft.server.apis.authorization import check_cluster_operation
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
@@ -34,6 +36,8 @@ class Api(NamedTuple):
     `active_only`: only the active controller answers it, and only once all that it saw is committed; APIs that every
     node answers (what is read, and the log's own) say False.
     `served_by` is who the journal says answered.
+    `operation` is what who asks must be allowed to do to the cluster; None where that depends on more than who asks.
+    `validate` raises WireError for a body that can be read but that Kafka's request class refuses to be made of.
     """
 
     request: Any
@@ -45,6 +49,8 @@ class Api(NamedTuple):
     forwardable: bool = False
     active_only: bool = True
     served_by: str = "controller"
+    operation: AclOperation | None = None
+    validate: Callable[[Any], None] | None = None
 
     @property
     def api_key(self) -> int:
@@ -89,6 +95,8 @@ def answer(api: Api, request: Any, ctx: RequestContext, controller: Controller) 
     the controller goes on (Kafka's would resign).
     """
     try:
+        if controller.authorizer is not None and api.operation is not None:
+            check_cluster_operation(controller, ctx, api.operation)
         if controller.epoch < 0 and api.active_only:
             raise ApiError(error_codes.NOT_CONTROLLER, controller.wrong_controller)
         response = api.handle(request, ctx, controller)

@@ -1,6 +1,7 @@
 """AssignReplicasToDirs (73), version 0: a broker says which directory hosts which replica (KIP-858)."""
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.replica_directories import assign_replicas_to_dirs
 from mockraft.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
@@ -19,4 +20,12 @@ def error(request: AssignReplicasToDirsRequest, error_code: int, message: str | 
     return AssignReplicasToDirsResponse(error_code=error_code)
 
 
-API = Api(AssignReplicasToDirsRequest, AssignReplicasToDirsResponse, handle, 0, 0, error)
+API = Api(
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    handle,
+    0,
+    0,
+    error,
+    operation=AclOperation.CLUSTER_ACTION,
+)

@@ -5,6 +5,7 @@ Not done: a heartbeat never waits in a queue, so REQUEST_TIMED_OUT is never answ
 """
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.heartbeat import receive_heartbeat
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -26,4 +27,4 @@ def error(request: BrokerHeartbeatRequest, error_code: int, message: str | None)
     return BrokerHeartbeatResponse(error_code=error_code)
 
 
-API = Api(BrokerHeartbeatRequest, BrokerHeartbeatResponse, handle, 0, 2, error)
+API = Api(BrokerHeartbeatRequest, BrokerHeartbeatResponse, handle, 0, 2, error, operation=AclOperation.CLUSTER_ACTION)

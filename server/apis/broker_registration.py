@@ -4,6 +4,7 @@ KIP-631, KIP-858 (directories, version 2), KIP-966 (previous epoch, version 3).
 """
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.registration import register_broker
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
@@ -23,4 +24,6 @@ def error(request: BrokerRegistrationRequest, error_code: int, message: str | No
     return BrokerRegistrationResponse(error_code=error_code)
 
 
-API = Api(BrokerRegistrationRequest, BrokerRegistrationResponse, handle, 0, 4, error)
+API = Api(
+    BrokerRegistrationRequest, BrokerRegistrationResponse, handle, 0, 4, error, operation=AclOperation.CLUSTER_ACTION
+)

@@ -1,6 +1,7 @@
 """ControllerRegistration (70), version 0: a controller tells its endpoints and features (KIP-919)."""
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.registration import register_controller
 from mockraft.wire import error_codes
@@ -23,4 +24,12 @@ def error(
     return ControllerRegistrationResponse(error_code=error_code, error_message=error_codes.message(error_code))
 
 
-API = Api(ControllerRegistrationRequest, ControllerRegistrationResponse, handle, 0, 0, error)
+API = Api(
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+    handle,
+    0,
+    0,
+    error,
+    operation=AclOperation.CLUSTER_ACTION,
+)

@@ -1,12 +1,15 @@
 """DescribeCluster (60), versions 0-2: KIP-700, KIP-919 (controllers as endpoints).
 
 On a controller the `brokers` are the registered controllers with a listener of the name the request came in on
-(ControllerRegistrationsPublisher). Fenced brokers (v2) do not concern it. Not done: authorisation.
+(ControllerRegistrationsPublisher). Fenced brokers (v2) do not concern it. A controller tells it only to
+those who may ALTER the cluster, and that counts after the metadata.version.
 """
 
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.apis.authorization import check_cluster_operation, is_allowed_on_cluster
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.features import metadata_version
 from mockraft.server.controller.result import ApiError
@@ -17,8 +20,16 @@ from mockraft.wire.messages.describe_cluster_response import DescribeClusterBrok
 BROKER_ENDPOINT = 1
 CONTROLLER_ENDPOINT = 2
 
-CLUSTER_OPERATIONS_BITS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
-"""CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE (AclEntry)."""
+CLUSTER_OPERATIONS = (
+    AclOperation.CREATE,
+    AclOperation.ALTER,
+    AclOperation.DESCRIBE,
+    AclOperation.CLUSTER_ACTION,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
+    AclOperation.IDEMPOTENT_WRITE,
+)
+"""What there is to do to a cluster (AclEntry.supportedOperations)."""
 
 
 def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
@@ -28,6 +39,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
             error_codes.UNSUPPORTED_VERSION,
             "Direct-to-controller communication is not supported with the current MetadataVersion.",
         )
+    check_cluster_operation(controller, ctx, AclOperation.ALTER)
     endpoint_type = request.endpoint_type
     if endpoint_type not in (BROKER_ENDPOINT, CONTROLLER_ENDPOINT):
         return _refusal(ctx, error_codes.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {endpoint_type}")
@@ -51,13 +63,19 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
         brokers=nodes,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS_BITS
+        response.cluster_authorized_operations = _authorized_operations(ctx, controller)
     return response
 
 
 def error(_request: Any, error_code: int, message: str | None) -> Any:
     """A top-level error with its message."""
     return DescribeClusterResponse(error_code=error_code, error_message=message)
+
+
+def _authorized_operations(ctx: RequestContext, controller: Controller) -> int:
+    if not is_allowed_on_cluster(controller, ctx, AclOperation.DESCRIBE):
+        return 0
+    return sum(1 << each for each in CLUSTER_OPERATIONS if is_allowed_on_cluster(controller, ctx, each))
 
 
 def _refusal(ctx: RequestContext, error_code: int, message: str) -> Any:

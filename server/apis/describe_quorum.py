@@ -1,12 +1,12 @@
 """DescribeQuorum (55), versions 0-2: KIP-595, KIP-836 (timestamps), KIP-853 (directory ids, nodes).
 
 The voter is this controller; observers are the replicas that fetched the log in the last five minutes (LeaderState).
-Not done: authorisation.
 """
 
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum import PARTITION, TOPIC_NAME
 from mockraft.wire import error_codes
@@ -94,4 +94,14 @@ def _unknown_topics(request: Any) -> Any:
     return DescribeQuorumResponse(topics=topics)
 
 
-API = Api(DescribeQuorumRequest, DescribeQuorumResponse, handle, 0, 2, error, forwardable=True, active_only=False)
+API = Api(
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    handle,
+    0,
+    2,
+    error,
+    forwardable=True,
+    active_only=False,
+    operation=AclOperation.DESCRIBE,
+)

@@ -1,10 +1,10 @@
 """ElectLeaders (43), versions 0-2: KIP-183 (preferred leaders), KIP-460 (unclean elections, from version 1).
 
 A request that leaves no time is over before its turn in Kafka's event queue comes; any other is done in time.
-Not done: authorisation.
 """
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.requested_elections import Elections, elect_leaders
 from mockraft.server.controller.result import ApiError
@@ -77,4 +77,5 @@ API = Api(
     max_version=2,
     error=error,
     forwardable=True,
+    operation=AclOperation.ALTER,
 )

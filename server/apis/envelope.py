@@ -4,8 +4,8 @@ The carried request is handled as if it had come on this connection, with the cl
 response, header and all, comes back inside. What is wrong with the envelope is said by the envelope's error code, in
 Kafka's order (EnvelopeUtils): principal 97, address 42, carried header 35, not forwardable 42, carried body 35. What
 is wrong with the carried request is said by the carried response, but NOT_CONTROLLER is lifted (RequestChannel), and so
-is NOT_LEADER_OR_FOLLOWER of DescribeQuorum, so that the broker looks for the active controller. Not done: authorisation
-of the forwarding broker.
+is NOT_LEADER_OR_FOLLOWER of DescribeQuorum, so that the broker looks for the active controller.
+The forwarding broker needs CLUSTER_ACTION, the carried principal what the carried request asks for.
 """
 
 import ipaddress
@@ -13,6 +13,7 @@ from struct import Struct
 from typing import Any
 
 from mockraft.server.apis.api import Api, Parked, RequestContext, answer
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import api_keys, error_codes, messages
@@ -115,7 +116,10 @@ def _carried_body(api: Api, carried: Request) -> Any:
     try:
         if not api.min_version <= carried.api_version <= api.max_version:
             raise WireError(f"{api_keys.name(carried.api_key)} version {carried.api_version} is not supported")
-        return api.request.read_from(carried.frame, carried.api_version, carried.body_offset)[0]
+        body = api.request.read_from(carried.frame, carried.api_version, carried.body_offset)[0]
+        if api.validate is not None:
+            api.validate(body)
+        return body
     except WireError as wrong:
         raise ApiError(error_codes.UNSUPPORTED_VERSION, f"Failed to parse forwarded request: {wrong}") from wrong
 
@@ -128,4 +132,6 @@ def _says_not_controller(response: Any, inner: RequestContext) -> bool:
     return inner.refused_with == error_codes.NOT_CONTROLLER
 
 
-API = Api(EnvelopeRequest, EnvelopeResponse, handle, 0, 0, error, active_only=False)
+API = Api(
+    EnvelopeRequest, EnvelopeResponse, handle, 0, 0, error, active_only=False, operation=AclOperation.CLUSTER_ACTION
+)

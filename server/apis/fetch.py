@@ -3,13 +3,14 @@
 Order of checks and answers as in KafkaRaftClient.handleFetchRequest. As there, the log is asked for by topic id, so
 versions below 13 are refused with INVALID_REQUEST, there are no fetch sessions, and minBytes and partitionMaxBytes are
 ignored: a request that finds nothing new waits for an append or maxWaitMs. NodeEndpoints are in versions 17 and up,
-as Kafka fills them, although version 16 could hold them. Not done: authorisation.
+as Kafka fills them, although version 16 could hold them.
 """
 
 import logging
 from typing import Any
 
 from mockraft.server.apis.api import Api, Parked, RequestContext
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum import PARTITION, TOPIC_ID, TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.snapshot import SnapshotId
@@ -127,4 +128,4 @@ def _response(data: PartitionData, ctx: RequestContext, controller: Controller) 
     return response
 
 
-API = Api(FetchRequest, FetchResponse, handle, 4, 18, error, active_only=False)
+API = Api(FetchRequest, FetchResponse, handle, 4, 18, error, active_only=False, operation=AclOperation.CLUSTER_ACTION)

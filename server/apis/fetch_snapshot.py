@@ -2,12 +2,12 @@
 
 Order of checks as in KafkaRaftClient.handleFetchSnapshotRequest. Kafka 4.3.1 means to say errors in the partition but
 cannot write such a response (its records are null) and says UNKNOWN_SERVER_ERROR instead; here they are said as meant.
-Not done: authorisation.
 """
 
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum import PARTITION, TOPIC_NAME
 from mockraft.server.controller.result import ApiError
@@ -82,4 +82,13 @@ def _response(topic_name: str, partition: PartitionSnapshot, ctx: RequestContext
     return response
 
 
-API = Api(FetchSnapshotRequest, FetchSnapshotResponse, handle, 0, 1, error, active_only=False)
+API = Api(
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    handle,
+    0,
+    1,
+    error,
+    active_only=False,
+    operation=AclOperation.CLUSTER_ACTION,
+)

@@ -1,12 +1,10 @@
-"""ListPartitionReassignments (46), version 0: KIP-455. Brokers forward it for every `kafka-topics --describe`.
-
-Not done: authorisation.
-"""
+"""ListPartitionReassignments (46), version 0: KIP-455. Brokers forward it for every `kafka-topics --describe`."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.image import Topic
 from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
@@ -75,4 +73,5 @@ API = Api(
     error=error,
     forwardable=True,
     active_only=False,
+    operation=AclOperation.DESCRIBE,
 )

@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (81), version 0: KIP-853. Not done: authorisation.
+"""RemoveRaftVoter (81), version 0: KIP-853.
 
 This quorum has one voter, and Kafka never removes the last one: to it VOTER_NOT_FOUND is the answer, even when the
 voter that is named is there (RemoveVoterHandler, VoterSet.removeVoter).
@@ -7,6 +7,7 @@ voter that is named is there (RemoveVoterHandler, VoterSet.removeVoter).
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes, uuids
@@ -42,4 +43,14 @@ def _replica_key(node_id: int, directory_id: bytes) -> str:
     return f"ReplicaKey(id={node_id}, directoryId={uuids.text_of(directory_id)})"
 
 
-API = Api(RemoveRaftVoterRequest, RemoveRaftVoterResponse, handle, 0, 0, error, forwardable=True, active_only=False)
+API = Api(
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+    handle,
+    0,
+    0,
+    error,
+    forwardable=True,
+    active_only=False,
+    operation=AclOperation.ALTER,
+)

@@ -1,6 +1,7 @@
 """UnregisterBroker (64), version 0: an administrator forgets a broker (KIP-185, KIP-631)."""
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.registration import unregister_broker
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
@@ -18,4 +19,13 @@ def error(request: UnregisterBrokerRequest, error_code: int, message: str | None
     return UnregisterBrokerResponse(error_code=error_code, error_message=message)
 
 
-API = Api(UnregisterBrokerRequest, UnregisterBrokerResponse, handle, 0, 0, error, forwardable=True)
+API = Api(
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+    handle,
+    0,
+    0,
+    error,
+    forwardable=True,
+    operation=AclOperation.ALTER,
+)

@@ -1,13 +1,13 @@
 """UpdateFeatures (57), versions 0-2: KIP-584, KIP-778 (metadata.version), KIP-853 (kraft.version), KIP-966 (ELR).
 
 Version 0 can only upgrade: Kafka's controller does not look at `allowDowngrade`. The timeout is not looked at either.
-Not done: authorisation.
 """
 
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller import feature_updates
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.feature_updates import FeatureUpdate
 from mockraft.server.controller.registration import register_itself
@@ -57,4 +57,5 @@ API = Api(
     max_version=2,
     error=error,
     forwardable=True,
+    operation=AclOperation.ALTER,
 )

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.authorizer import Authorizer
 from mockraft.server.controller.data_dir import random_uuid
 from mockraft.server.controller.features import METADATA_VERSION
 from mockraft.server.controller.heartbeat_states import HeartbeatStates
@@ -43,6 +44,7 @@ class Controller:
     The active one has taken all of its log into `image`, a standby what is committed. `sessions` and `heartbeats` are
     remembered beside it while it is active. `epoch` is the one it is active in, -1 as a standby; `pending_offset` is
     the end of what it wrote and what is not committed yet, 0 when all is. `incarnation_id` is new with each process.
+    `authorizer` is None where everybody may do everything.
 
     Time comes in as `now_ms` (milliseconds since the epoch), chance as `chance`: the same calls give the same log.
     """
@@ -56,6 +58,10 @@ class Controller:
         self.incarnation_id = random_uuid(chance)
         self.epoch = STANDBY
         self.pending_offset = 0
+        self.authorizer: Authorizer | None = None
+        if config.has_authorizer:
+            everyone = config.allow_everyone_if_no_acl_found
+            self.authorizer = Authorizer(config.super_user_principals, allow_everyone_if_no_acl_found=everyone)
         self._load()
         raft.listener = self
         if raft.is_leader:

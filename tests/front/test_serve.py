@@ -148,6 +148,7 @@ def test_says_when_the_port_is_taken(serve: Callable[..., Served]) -> None:
         ("--port", "70000"),
         ("--admin-port", "8080"),
         ("--controllers", "3"),
+        ("--super-users", "admin"),
         ("--no-such-option",),
     ],
 )

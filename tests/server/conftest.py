@@ -56,6 +56,7 @@ class StillController:
     epoch: int = 1
     pending_offset: int = 0
     wrong_controller: str = "No controller appears to be active."
+    authorizer: None = None
     next_ms: int = 1 << 62
     ticks: list[int] = field(default_factory=list)
     on_tick: Callable[[int], None] = lambda now_ms: None

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mockraft.server.controller.features import MetadataVersion
+from mockraft.server.controller.image.acl_index import AclIndex
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
 from mockraft.wire.records.delegation_token_record import DelegationTokenRecord
@@ -65,10 +66,11 @@ class DelegationToken:
 
 @dataclass(slots=True)
 class SecurityImage:
-    """Credentials by (mechanism, user), ACLs by 16-byte id, tokens by token id."""
+    """Credentials by (mechanism, user), ACLs by 16-byte id and in an index, tokens by token id."""
 
     scram: dict[tuple[int, str], ScramCredential] = field(default_factory=dict)
     acls: dict[bytes, AccessControlEntry] = field(default_factory=dict)
+    acl_index: AclIndex = field(default_factory=AclIndex, compare=False)
     delegation_tokens: dict[str, DelegationToken] = field(default_factory=dict)
 
     def apply_scram(self, record: UserScramCredentialRecord, offset: int) -> None:
@@ -83,7 +85,7 @@ class SecurityImage:
 
     def apply_acl(self, record: AccessControlEntryRecord, offset: int) -> None:
         """A new ACL."""
-        self.acls[record.id] = AccessControlEntry(
+        acl = AccessControlEntry(
             resource_type=record.resource_type,
             resource_name=record.resource_name,
             pattern_type=record.pattern_type,
@@ -92,10 +94,14 @@ class SecurityImage:
             operation=record.operation,
             permission_type=record.permission_type,
         )
+        self.acls[record.id] = acl
+        self.acl_index.add(acl)
 
     def apply_remove_acl(self, record: RemoveAccessControlEntryRecord, offset: int) -> None:
         """An ACL is gone."""
-        self.acls.pop(record.id, None)
+        acl = self.acls.pop(record.id, None)
+        if acl is not None:
+            self.acl_index.remove(acl)
 
     def apply_delegation_token(self, record: DelegationTokenRecord, offset: int) -> None:
         """A token, new or renewed."""

@@ -1,0 +1,61 @@
+"""What a request needs to be allowed (Kafka's AuthHelper). Without an authorizer everything is."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from mockraft.server.controller.acl_types import CLUSTER_NAME, AclOperation, ResourceType
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+
+if TYPE_CHECKING:
+    from mockraft.server.apis.api import RequestContext
+    from mockraft.server.controller.controller import Controller
+
+
+def is_allowed(
+    controller: Controller, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
+) -> bool:
+    """Whether who asked may do this to the resource."""
+    authorizer = controller.authorizer
+    if authorizer is None:
+        return True
+    host = _host(ctx.client_address, ctx.forwarded)
+    acls = controller.image.security.acl_index
+    return authorizer.allows(acls, ctx.principal, host, operation, resource_type, name)
+
+
+def is_allowed_on_cluster(controller: Controller, ctx: RequestContext, operation: AclOperation) -> bool:
+    """Whether who asked may do this to the cluster."""
+    return is_allowed(controller, ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def check_cluster_operation(controller: Controller, ctx: RequestContext, operation: AclOperation) -> None:
+    """ApiError CLUSTER_AUTHORIZATION_FAILED unless who asked may do this to the cluster."""
+    if not is_allowed_on_cluster(controller, ctx, operation):
+        # Kafka prints its whole request object here: connection, session, buffer.
+        about = f"connectionId={ctx.connection_id}, session=Session({ctx.principal},{ctx.client_address})"
+        message = f"Request Request({about}, listenerName={ctx.listener}) needs {operation.name} permission."
+        raise ApiError(error_codes.CLUSTER_AUTHORIZATION_FAILED, message)
+
+
+def allowed_topics(
+    controller: Controller, ctx: RequestContext, operation: AclOperation, names: Iterable[str]
+) -> set[str]:
+    """Those of the topics to which who asked may do this."""
+    return {name for name in names if is_allowed(controller, ctx, operation, ResourceType.TOPIC, name)}
+
+
+@lru_cache(maxsize=4096)
+def _host(client_address: str, forwarded: bool) -> str:
+    """The address as InetAddress.getHostAddress has it; of one that came on this listener the port is cut off."""
+    text = client_address if forwarded else client_address.rpartition(":")[0]
+    address = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))

@@ -1,0 +1,28 @@
+"""Who may do what: the decisions of Kafka's StandardAuthorizer, from the ACLs of the log."""
+
+from collections.abc import Iterable
+
+from mockraft.server.controller.image.acl_index import AclIndex
+
+
+class Authorizer:
+    """Decides from super users and ACLs; a denial counts before an allowance, and what no ACL allows is denied.
+
+    With `allow_everyone_if_no_acl_found`, resources without any ACL are everybody's. Kafka's authorizer knows only its
+    super users until it has loaded its ACLs; ours has them before anybody asks.
+    """
+
+    def __init__(self, super_users: Iterable[str], *, allow_everyone_if_no_acl_found: bool) -> None:
+        self.super_users = frozenset(super_users)
+        self._allow_everyone_if_no_acl_found = allow_everyone_if_no_acl_found
+
+    def allows(
+        self, acls: AclIndex, principal: str, host: str, operation: int, resource_type: int, resource_name: str
+    ) -> bool:
+        """Whether the principal (`Type:name`) may do this from this host, an address in Java's text form."""
+        if principal in self.super_users:
+            return True
+        verdict = acls.verdict(principal, host, operation, resource_type, resource_name)
+        if verdict.denied or verdict.allowed:
+            return verdict.allowed
+        return self._allow_everyone_if_no_acl_found and not verdict.has_acls

@@ -1,0 +1,120 @@
+"""Who may ask for what: each request needs the operation that ControllerApis asks of the authorizer."""
+
+from typing import Any
+
+import pytest
+from mockraft.server.apis.api import RequestContext
+from mockraft.server.apis.authorization import is_allowed_on_cluster
+from mockraft.server.apis.registry import APIS
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.acl_types import CLUSTER_NAME, AclOperation, PatternType, PermissionType, ResourceType
+from mockraft.wire import api_keys, error_codes
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
+
+CLUSTER_OPERATIONS = {
+    AclOperation.CLUSTER_ACTION: {
+        *(api_keys.FETCH, api_keys.FETCH_SNAPSHOT, api_keys.VOTE, api_keys.BEGIN_QUORUM_EPOCH),
+        *(api_keys.END_QUORUM_EPOCH, api_keys.UPDATE_RAFT_VOTER, api_keys.ENVELOPE, api_keys.BROKER_REGISTRATION),
+        *(api_keys.BROKER_HEARTBEAT, api_keys.CONTROLLER_REGISTRATION, api_keys.ALTER_PARTITION),
+        *(api_keys.ALLOCATE_PRODUCER_IDS, api_keys.ASSIGN_REPLICAS_TO_DIRS),
+    },
+    AclOperation.ALTER: {
+        *(api_keys.ELECT_LEADERS, api_keys.UNREGISTER_BROKER, api_keys.ALTER_PARTITION_REASSIGNMENTS),
+        *(api_keys.ALTER_USER_SCRAM_CREDENTIALS, api_keys.UPDATE_FEATURES, api_keys.CREATE_ACLS, api_keys.DELETE_ACLS),
+        *(api_keys.ADD_RAFT_VOTER, api_keys.REMOVE_RAFT_VOTER),
+    },
+    AclOperation.DESCRIBE: {
+        *(api_keys.DESCRIBE_QUORUM, api_keys.LIST_PARTITION_REASSIGNMENTS, api_keys.DESCRIBE_ACLS),
+    },
+    AclOperation.ALTER_CONFIGS: {api_keys.ALTER_CLIENT_QUOTAS},
+}
+"""What ControllerApis asks for before it looks at the request; the other APIs ask by resource, or nothing."""
+
+
+def acl_record(**fields: Any) -> RecordAt:
+    """An ACL on the cluster for bob from anywhere, unless told otherwise."""
+    told: dict[str, Any] = {
+        "id": bytes(15) + b"\x07",
+        "resource_type": ResourceType.CLUSTER,
+        "resource_name": CLUSTER_NAME,
+        "pattern_type": PatternType.LITERAL,
+        "principal": "User:bob",
+        "host": "*",
+        "permission_type": PermissionType.ALLOW,
+    }
+    return RecordAt(AccessControlEntryRecord(**told | fields), 0)
+
+
+def test_every_api_needs_what_kafka_says() -> None:
+    needed = {key: operation for operation, keys in CLUSTER_OPERATIONS.items() for key in keys}
+    assert {key: api.operation for key, api in APIS.items()} == {key: needed.get(key) for key in APIS}
+
+
+@pytest.mark.parametrize("key", [key for key, api in APIS.items() if api.operation is not None], ids=api_keys.name)
+def test_what_is_not_allowed_is_refused_before_anything_is_looked_at(new_cluster: Any, key: int) -> None:
+    cluster = new_cluster(authorizer=True)
+    api = APIS[key]
+    refused = cluster.ask(api.request())
+    message = (
+        "Request Request(connectionId=1, session=Session(User:ANONYMOUS,127.0.0.1:50000), listenerName=CONTROLLER)"
+    )
+    expected = api.error(
+        api.request(),
+        error_codes.CLUSTER_AUTHORIZATION_FAILED,
+        f"{message} needs {AclOperation(api.operation).name} permission.",
+    )
+    assert refused == api.response.read(expected.write(api.max_version), api.max_version)
+    assert cluster.written() == []
+
+
+def test_without_an_authorizer_everybody_may_do_everything(cluster: Any) -> None:
+    assert cluster.controller.authorizer is None
+    assert cluster.ask(DescribeClusterRequest(endpoint_type=2), principal="User:nobody").error_code == 0
+
+
+def test_naming_super_users_turns_the_authorizer_on(new_cluster: Any) -> None:
+    cluster = new_cluster(super_users=" User:admin ; ;User:CN=broker,O=x")
+    for principal, code in (("User:admin", 0), ("User:CN=broker,O=x", 0), ("User:ANONYMOUS", 31)):
+        assert cluster.ask(DescribeClusterRequest(endpoint_type=2), principal=principal).error_code == code
+
+
+@pytest.mark.parametrize("users", ["admin", "User:a;b", ":a", "User:"])
+def test_a_super_user_without_a_type_or_name_is_named(users: str) -> None:
+    with pytest.raises(ValueError, match=r"^super_users=.* is not Type:name"):
+        ControllerConfig(super_users=users)
+
+
+def test_describe_cluster_tells_what_may_be_done_with_the_cluster(new_cluster: Any) -> None:
+    cluster = new_cluster(authorizer=True)
+    request = DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=True)
+    cluster.write(acl_record(operation=AclOperation.ALTER))
+    assert cluster.ask(request, principal="User:bob").cluster_authorized_operations == 1 << 7 | 1 << 8
+    cluster.write(acl_record(id=bytes(16), operation=AclOperation.ALL))
+    assert cluster.ask(request, principal="User:bob").cluster_authorized_operations == 0b1_1111_1010_0000
+    assert cluster.ask(request, principal="User:eve").error_code == error_codes.CLUSTER_AUTHORIZATION_FAILED
+
+
+def test_below_the_level_of_describe_cluster_nobody_is_judged(new_cluster: Any) -> None:
+    cluster = new_cluster(authorizer=True, metadata_version=14)
+    assert cluster.ask(DescribeClusterRequest(endpoint_type=2)).error_code == error_codes.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(
+    ("client_address", "forwarded", "host"),
+    [
+        ("10.1.2.3:50000", False, "10.1.2.3"),
+        ("10.1.2.3", True, "10.1.2.3"),
+        ("::1:50000", False, "0:0:0:0:0:0:0:1"),
+        ("fe80::a%eth0:50000", False, "fe80:0:0:0:0:0:0:a"),
+        ("2001:db8::1", True, "2001:db8:0:0:0:0:0:1"),
+        ("::ffff:10.1.2.3", True, "10.1.2.3"),
+    ],
+)
+def test_hosts_are_compared_in_java_s_form(new_cluster: Any, client_address: str, forwarded: bool, host: str) -> None:
+    cluster = new_cluster(authorizer=True)
+    cluster.write(acl_record(operation=AclOperation.ALTER, host=host))
+    for address, allowed in ((client_address, True), ("9.9.9.9" if forwarded else "9.9.9.9:1", False)):
+        ctx = RequestContext(0, 0, 1, "", 1, "CONTROLLER", "User:bob", address, forwarded, 0, APIS)
+        assert is_allowed_on_cluster(cluster.controller, ctx, AclOperation.ALTER) is allowed
