@@ -39,8 +39,9 @@ class ControllerConfig:
     `port` is the port it listens on, 0 any free one; `advertised_host` and `advertised_port` (None: the ones it
     listens on) go into the VotersRecord and so are where brokers connect to. `data_dir` None keeps the log in memory.
     Without `delegation_token_secret_key` there are no delegation tokens. `rules` are those of proposals that hold in
-    place of Kafka's, `overlay` the messages and records that it speaks beside Kafka's or in their place. `super_users` are principals with semicolons
-    between (User:admin;User:broker); naming any turns the authorizer on, which without them allows what ACLs allow.
+    place of Kafka's, `overlay` the messages and records that it speaks beside Kafka's or in their place.
+    `super_users` are principals with semicolons between (User:admin;User:broker); naming any turns the authorizer on,
+    which without them allows what ACLs allow.
     """
 
     node_id: int = 3000
