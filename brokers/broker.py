@@ -73,12 +73,15 @@ class SimulatedBroker:
     def joining(
         cls, bootstrap: str, cluster_id: str, broker_id: int, *, seed: int | None = None, **options: Any
     ) -> Self:
-        """A broker for the controller at `bootstrap` (host:port, else ValueError); options are those of `draw_config`.
+        """A broker for the controllers at `bootstrap`; options are those of `draw_config`.
+
+        `bootstrap` is host:port, or several with commas between, else ValueError.
 
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1) as broker:
             await broker.wait_until(BrokerState.RUNNING)
         """
-        return cls(draw_config(broker_id, cluster_id, (endpoint_of(bootstrap),), random.Random(seed), **options))
+        addresses = tuple(map(endpoint_of, bootstrap.split(",")))
+        return cls(draw_config(broker_id, cluster_id, addresses, random.Random(seed), **options))
 
     async def __aenter__(self) -> Self:
         self.start()

@@ -32,7 +32,7 @@ class Fleet:
 
 
 async def start_brokers(
-    bootstrap: tuple[str, int],
+    bootstrap: Sequence[tuple[str, int]],
     cluster_id: str,
     count: int,
     *,
@@ -43,6 +43,7 @@ async def start_brokers(
 ) -> Fleet:
     """Start `count` simulated brokers with ids from `first_id` on; they register in their own time.
 
+    `bootstrap` are the controllers' (host, port).
     `racks` are dealt out in turn. Ids are drawn from `chance`: a seeded one gives the same brokers again.
     """
     drawn_from = chance or random.Random()
@@ -50,7 +51,7 @@ async def start_brokers(
     for broker_id in range(first_id, first_id + count):
         paths = tuple(f"/simulated/broker-{broker_id}/d{n}" for n in range(log_dirs_per_broker))
         rack = racks[(broker_id - first_id) % len(racks)]
-        config = draw_config(broker_id, cluster_id, (bootstrap,), drawn_from, log_dir_paths=paths, rack=rack)
+        config = draw_config(broker_id, cluster_id, tuple(bootstrap), drawn_from, log_dir_paths=paths, rack=rack)
         brokers.append(SimulatedBroker(config))
     for broker in brokers:
         broker.start()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import random
-import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from mockraft.loop_thread import LoopThread
 from mockraft.proposals import overlay_of, rules_of
 from mockraft.server.clock import Clock
 from mockraft.server.config import ControllerConfig
@@ -20,6 +19,29 @@ from mockraft.server.journal import Journal
 from mockraft.server.running import RunningController, random_cluster_id
 
 T = TypeVar("T")
+
+
+def configured(
+    config: ControllerConfig | None,
+    chance: random.Random,
+    *,
+    profile: str | Iterable[str] = (),
+    schemas: str | Path | Iterable[str | Path] = (),
+    **options: Any,
+) -> ControllerConfig:
+    """The options of a controller in a test, as `Controller` says them. ValueError, DataDirError."""
+    if isinstance(options.get("metadata_version"), str):
+        options["metadata_version"] = metadata_version_level(options["metadata_version"])
+    if profile or schemas:
+        profiles = (profile,) if isinstance(profile, str) else tuple(profile)
+        folders = (schemas,) if isinstance(schemas, str | Path) else tuple(schemas)
+        options |= {"rules": rules_of(profiles), "overlay": overlay_of(profiles, folders)}
+    if options.get("data_dir"):
+        options["data_dir"] = Path(options["data_dir"])
+    if config is None:
+        found = cluster_id_of(options["data_dir"]) if options.get("data_dir") else None
+        config = ControllerConfig(port=0, cluster_id=found or random_cluster_id(chance))
+    return dataclasses.replace(config, **options)
 
 
 class Controller:
@@ -43,21 +65,9 @@ class Controller:
         schemas: str | Path | Iterable[str | Path] = (),
         **options: Any,
     ) -> None:
-        chance = random.Random(options.get("seed"))
-        if isinstance(options.get("metadata_version"), str):
-            options["metadata_version"] = metadata_version_level(options["metadata_version"])
-        if profile or schemas:
-            profiles = (profile,) if isinstance(profile, str) else tuple(profile)
-            folders = (schemas,) if isinstance(schemas, str | Path) else tuple(schemas)
-            options |= {"rules": rules_of(profiles), "overlay": overlay_of(profiles, folders)}
-        if options.get("data_dir"):
-            options["data_dir"] = Path(options["data_dir"])
-        if config is None:
-            found = cluster_id_of(options["data_dir"]) if options.get("data_dir") else None
-            config = ControllerConfig(port=0, cluster_id=found or random_cluster_id(chance))
-        self._config = dataclasses.replace(config, **options)
+        self._chance = random.Random(options.get("seed"))
+        self._config = configured(config, self._chance, profile=profile, schemas=schemas, **options)
         self._clock = clock
-        self._chance = chance
         self._running: RunningController | None = None
 
     @classmethod
@@ -125,38 +135,28 @@ class SyncController:
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._thread = LoopThread("mockraft-controller")
 
     def __enter__(self) -> Self:
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever, name="mockraft-controller", daemon=True)
-        thread.start()
-        self._loop, self._thread = loop, thread
+        self._thread.start()
         try:
-            asyncio.run_coroutine_threadsafe(self._controller.__aenter__(), loop).result()
+            self._thread.run(self._controller.__aenter__())
         except BaseException:
-            self._end()
+            self._thread.stop()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._loop is not None
         try:
-            asyncio.run_coroutine_threadsafe(self._controller.__aexit__(None, None, None), self._loop).result()
+            self._thread.run(self._controller.__aexit__(None, None, None))
         finally:
-            self._end()
+            self._thread.stop()
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call in the controller's thread and give its result: whatever changes or reads more than the journal."""
-        assert self._loop is not None, "the controller does not run: use it inside its `with` block"
-
-        async def called() -> T:
-            return function(*arguments)
-
-        return asyncio.run_coroutine_threadsafe(called(), self._loop).result()
+        return self._thread.call(function, *arguments)
 
     @property
     def running(self) -> RunningController:
@@ -197,11 +197,3 @@ class SyncController:
     def messages(self) -> Any:
         """The messages that it speaks, by name and by key: `mockraft.wire.messages`, or an Overlay's over them."""
         return self._controller.messages
-
-    def _end(self) -> None:
-        assert self._loop is not None
-        assert self._thread is not None
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-        self._loop = self._thread = None

@@ -116,7 +116,7 @@ async def _run(
     address = (running.config.voter_host, running.config.voter_port)
     with _stop_on_signals() as stopped:
         fleet = await start_brokers(
-            address, running.config.cluster_id, brokers, log_dirs_per_broker=log_dirs, chance=chance
+            [address], running.config.cluster_id, brokers, log_dirs_per_broker=log_dirs, chance=chance
         )
         show = asyncio.ensure_future(_show_live(watch) if live else _show_plain(watch))
         waiting = asyncio.ensure_future(stopped.wait())

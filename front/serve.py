@@ -240,7 +240,7 @@ async def _run(config: ControllerConfig, chance: random.Random, brokers: int) ->
             from mockraft.brokers.fleet import start_brokers
 
             address = (running.config.voter_host, running.config.voter_port)
-            fleet = await start_brokers(address, config.cluster_id, brokers, chance=chance)
+            fleet = await start_brokers([address], config.cluster_id, brokers, chance=chance)
             undo.push_async_callback(fleet.shut_down)
         gc.freeze()
         await stopped.wait()

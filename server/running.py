@@ -44,9 +44,13 @@ class RunningController:
 
     @classmethod
     async def start(
-        cls, config: ControllerConfig, clock: Clock | None = None, chance: random.Random | None = None
+        cls,
+        config: ControllerConfig,
+        clock: Clock | None = None,
+        chance: random.Random | None = None,
+        bound: socket.socket | None = None,
     ) -> RunningController:
-        """Bind, recover or begin the log, and listen.
+        """Bind (unless given a socket that is `bound`), recover or begin the log, and listen.
 
         Raises OSError when the address cannot be had, and what Raft.open raises when the data directory is not
         usable or belongs to another cluster.
@@ -55,7 +59,7 @@ class RunningController:
         chance = chance or random.Random(config.seed)
         with contextlib.ExitStack() as undo:
             # The log's head names the port, so the port comes first.
-            bound = bind(config.host, config.port)
+            bound = bound or bind(config.host, config.port)
             undo.callback(bound.close)
             config = _advertised(config, bound)
             now_ms = clock.now_ms()
@@ -76,6 +80,12 @@ class RunningController:
         """Close the listener, every connection and the log."""
         await self.listener.stop()
         self.controller.log.close()
+
+    async def kill(self) -> None:
+        """End as a killed process does: nobody is told, and what was not sent yet never is."""
+        for peer in self.listener.peers():
+            peer.transport.abort()
+        await self.stop()
 
 
 def event_loop() -> asyncio.AbstractEventLoop:

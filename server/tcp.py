@@ -43,6 +43,7 @@ class TcpListener:
         self._timer_ms = NEVER_MS
         self._idle_sweep: asyncio.TimerHandle | None = None
         self._quorum_peers: Peers | None = None
+        self._is_shut = False
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket and begin to tick."""
@@ -73,6 +74,13 @@ class TcpListener:
         for peer in self.peers():
             peer.transport.abort()
         await asyncio.sleep(0)
+
+    def shut(self, is_shut: bool) -> None:
+        """Cut everybody off, or take connections again: a new one is broken at once, as those there are are now."""
+        self._is_shut = is_shut
+        if is_shut:
+            for peer in self.peers():
+                peer.transport.abort()
 
     def peers(self) -> list[_Peer]:
         """The connections whose sockets are open, oldest first."""
@@ -115,6 +123,8 @@ class TcpListener:
         peer.connection_id = connection_id
         self._peers[connection_id] = peer
         self.perform(self.node.connected(connection_id, address, self.clock.now_ms()))
+        if self._is_shut:
+            peer.transport.abort()
         return connection_id
 
     def peer_lost(self, connection_id: int, reason: str) -> None:

@@ -135,7 +135,7 @@ async def test_its_heartbeats_tell_a_real_brokers_story() -> None:
 
 async def test_three_brokers_reach_running_and_leave_by_controlled_shutdown() -> None:
     async with Controller() as controller:
-        fleet = await start_brokers((controller.host, controller.port), controller.cluster_id, 3, racks=("a", "b"))
+        fleet = await start_brokers([(controller.host, controller.port)], controller.cluster_id, 3, racks=("a", "b"))
         await fleet.wait_until(BrokerState.RUNNING)
         brokers = controller.running.controller.image.cluster.brokers
         assert [(b.broker_id, b.rack, b.fenced) for b in brokers.values()] == [

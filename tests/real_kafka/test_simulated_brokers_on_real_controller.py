@@ -77,7 +77,7 @@ async def verify_three_observers(controller: Any, first_id: int) -> None:
     """Three brokers come and go, and kafka-metadata-quorum shows them as what they are."""
     host, port = controller.bootstrap.rsplit(":", 1)
     assert await ask_cluster_id((host, int(port))) == controller.cluster_id
-    fleet = await start_brokers((host, int(port)), controller.cluster_id, 3, first_id=first_id, racks=("a", "b", "c"))
+    fleet = await start_brokers([(host, int(port))], controller.cluster_id, 3, first_id=first_id, racks=("a", "b", "c"))
     await fleet.wait_until(BrokerState.RUNNING)
     describe = ("--bootstrap-controller", controller.bootstrap, "describe", "--replication")
     try:

@@ -1,0 +1,47 @@
+"""An event loop in a thread of its own, for tests without asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Runs from `start` to `stop`; what is run or called in it is waited for by the thread that asks."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the loop and give its result."""
+        assert self._loop is not None, "the loop does not run: use what it is of inside its `with` block"
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call in the loop's thread and give the result."""
+
+        async def called() -> T:
+            return function(*arguments)
+
+        return self.run(called())
+
+    def stop(self) -> None:
+        """Stop the loop and wait until the thread is gone."""
+        assert self._loop is not None
+        assert self._thread is not None
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._loop = self._thread = None

@@ -1,0 +1,104 @@
+"""A node's connections to the others of its quorum, over real sockets."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from mockraft import Controller
+from mockraft.server.peers import Peers
+from mockraft.server.raft.outgoing import Outgoing
+from mockraft.wire import error_codes
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.messages.list_transactions_request import ListTransactionsRequest
+
+CONTROLLERS = 2
+
+
+class Asker:
+    """Peers, and what they were told."""
+
+    def __init__(self) -> None:
+        self.peers = Peers("raft-client-1", self.heard)
+        self.answers: asyncio.Queue[tuple[int, Any]] = asyncio.Queue()
+
+    def heard(self, outgoing_id: int, response: Any) -> None:
+        self.answers.put_nowait((outgoing_id, response))
+
+    def ask(self, address: tuple[str, int], message: Any = None, *, number: int = 7, timeout_ms: int = 5_000) -> None:
+        message = message or DescribeClusterRequest(endpoint_type=CONTROLLERS)
+        self.peers.ask(Outgoing(number, None, *address, message, 0, message.max_version, timeout_ms))
+
+    async def answer(self) -> tuple[int, Any]:
+        async with asyncio.timeout(10):
+            return await self.answers.get()
+
+
+@pytest.fixture
+async def asker() -> AsyncIterator[Asker]:
+    asker = Asker()
+    yield asker
+    await asker.peers.close()
+
+
+@pytest.fixture
+async def silent_port(unused_tcp_port: int) -> AsyncIterator[int]:
+    """A port where somebody listens who never says anything."""
+    open_ones = []
+    server = await asyncio.start_server(lambda _, writer: open_ones.append(writer), "127.0.0.1", unused_tcp_port)
+    yield unused_tcp_port
+    server.close()
+    for writer in open_ones:
+        writer.close()
+
+
+async def test_tells_the_response_and_keeps_the_connection(asker: Asker) -> None:
+    async with Controller() as controller:
+        for number in (1, 2):
+            asker.ask((controller.host, controller.port), number=number)
+            told, response = await asker.answer()
+            assert (told, response.cluster_id) == (number, controller.cluster_id)
+        assert {exchange.connection_id for exchange in controller.journal.exchanges()} == {1}
+        assert controller.journal.exchanges()[0].client_id == "raft-client-1"
+
+
+async def test_a_request_to_nobody_has_no_answer(asker: Asker, unused_tcp_port: int) -> None:
+    asker.ask(("127.0.0.1", unused_tcp_port))
+    assert await asker.answer() == (7, None)
+
+
+async def test_a_request_that_is_not_answered_in_time_has_no_answer(asker: Asker, silent_port: int) -> None:
+    asker.ask(("127.0.0.1", silent_port), timeout_ms=50)
+    assert await asker.answer() == (7, None)
+
+
+async def test_an_api_that_is_not_offered_is_answered_as_an_unsupported_version(asker: Asker) -> None:
+    async with Controller() as controller:
+        asker.ask((controller.host, controller.port), ListTransactionsRequest())
+        told, response = await asker.answer()
+        assert (told, response.error_code) == (7, error_codes.UNSUPPORTED_VERSION)
+
+
+async def test_a_new_request_takes_the_place_of_one_that_waits(asker: Asker, silent_port: int) -> None:
+    asker.ask(("127.0.0.1", silent_port), number=1)
+    asker.ask(("127.0.0.1", silent_port), number=2, timeout_ms=50)
+    assert await asker.answer() == (2, None)
+    assert asker.answers.empty()
+
+
+async def test_what_is_cut_gets_no_answer_until_it_is_healed(asker: Asker) -> None:
+    async with Controller() as controller:
+        address = (controller.host, controller.port)
+        asker.peers.cut(frozenset({address}))
+        asker.ask(address, timeout_ms=20)
+        assert await asker.answer() == (7, None)
+        asker.peers.cut(frozenset())
+        asker.ask(address)
+        _, response = await asker.answer()
+        assert response.cluster_id == controller.cluster_id
+
+
+async def test_a_cut_breaks_off_what_is_under_way(asker: Asker, silent_port: int) -> None:
+    asker.ask(("127.0.0.1", silent_port))
+    asker.peers.cut(frozenset({("127.0.0.1", silent_port)}))
+    assert await asker.answer() == (7, None)
