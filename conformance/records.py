@@ -33,7 +33,7 @@ def record(kind: str, **fields: Any) -> Expected:
     return Expected(f"{kind}Record", fields)
 
 
-def partition_change(topic_id: str, partition: int = 0, **fields: Any) -> Expected:
+def partition_change(topic_id: str, partition: Any = 0, **fields: Any) -> Expected:
     """A PartitionChangeRecord that changes these fields and nothing else."""
     return Expected("PartitionChangeRecord", Only(partitionId=partition, topicId=topic_id, **fields))
 

@@ -8,7 +8,14 @@ from mockraft.conformance.case import CASES, Case
 
 AREAS = (
     "registration",
+    "heartbeats",
+    "sessions",
     "topics",
+    "topic deletion",
+    "partitions",
+    "isr",
+    "elections",
+    "reassignments",
 )
 """The areas in their order; each is a module of `mockraft.conformance.cases`, spaces written as underscores."""
 

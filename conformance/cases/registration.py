@@ -2,76 +2,288 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mockraft.conformance.case import Rank, case
+from mockraft.conformance.expectation import MISSING
 from mockraft.conformance.records import record
-from mockraft.conformance.world import World
-from mockraft.wire.error_codes import (
-    BROKER_ID_NOT_REGISTERED,
-    DUPLICATE_BROKER_REGISTRATION,
-    INCONSISTENT_CLUSTER_ID,
-    INVALID_REGISTRATION,
-    UNSUPPORTED_VERSION,
-)
+from mockraft.conformance.world import Broker, World
+from mockraft.wire import error_codes as codes
+from mockraft.wire import uuids
 
 AREA = "registration"
-REFUSED = {"brokerEpoch": -1}
-CLUSTER_TEST = "ClusterControlManagerTest"
+TEST = "ClusterControlManagerTest"
+MANAGER = "ClusterControlManager.registerBroker"
+RESERVED = uuids.text_of(bytes(15) + b"\x05")
 
 
-@case(
-    "a broker that registers is written as it said, fenced",
-    AREA,
-    f"{CLUSTER_TEST}.testRegistrationWithIncorrectClusterId",
-)
+def refused(code: int) -> Any:
+    return {"errorCode": code, "brokerEpoch": -1}
+
+
+@case("a new broker is written fenced, as it said, and its epoch is the offset of its record", AREA, MANAGER)
 async def _(world: World) -> None:
-    broker = await world.register(rack="r1")
-    fields = {
-        "brokerId": broker.id,
-        "brokerEpoch": broker.epoch,
-        "incarnationId": broker.registration["incarnationId"],
-        "endPoints": [{"name": "PLAINTEXT", "host": "localhost", "port": 9092, "securityProtocol": 0}],
-        "rack": "r1",
-        "fenced": True,
-    }
-    (written,) = await world.wrote(record("RegisterBroker", **fields))
+    listeners = [
+        {"name": "PLAINTEXT", "host": "localhost", "port": 9092, "securityProtocol": 0},
+        {"name": "OTHER", "host": "example.org", "port": 65535, "securityProtocol": 3},
+    ]
+    broker = await world.register(rack="r1", listeners=listeners)
+    (written,) = await world.wrote(
+        record(
+            "RegisterBroker",
+            brokerId=broker.id,
+            brokerEpoch=broker.epoch,
+            incarnationId=broker.registration["incarnationId"],
+            endPoints=listeners,
+            rack="r1",
+            fenced=True,
+            inControlledShutdown=False,
+        )
+    )
     assert written.offset == broker.epoch
 
 
-@case("a broker of another cluster is refused", AREA, f"{CLUSTER_TEST}.testRegistrationWithIncorrectClusterId")
+@case("a broker without listeners and rack may register", AREA, MANAGER, Rank.QUIRK)
 async def _(world: World) -> None:
-    await world.register(clusterId="another", answer={"errorCode": INCONSISTENT_CLUSTER_ID, **REFUSED})
+    await world.register(listeners=[], rack=None)
+    await world.wrote(record("RegisterBroker", endPoints=[], rack=None))
+
+
+@case("the features of a registration are written as sent", AREA, f"{TEST}.testRegisterWithDuplicateDirectoryId")
+async def _(world: World) -> None:
+    broker = await world.register()
+    sent = [
+        {
+            "name": each["name"],
+            "minSupportedVersion": each["minSupportedVersion"],
+            "maxSupportedVersion": each["maxSupportedVersion"],
+        }
+        for each in broker.registration["features"]
+    ]
+    await world.wrote(record("RegisterBroker", features=sent))
+
+
+@case("the directories of a registration are written as sent", AREA, "KIP-858", since=17)
+async def _(world: World) -> None:
+    broker = await world.register(logDirs=[world.uuid() for _ in range(3)])
+    await world.wrote(record("RegisterBroker", logDirs=broker.dirs))
+
+
+@case("directories are not looked at before metadata.version 17", AREA, "KIP-858", until=16)
+async def _(world: World) -> None:
+    await world.register(logDirs=[RESERVED, RESERVED])
+    await world.wrote(record("RegisterBroker", logDirs=MISSING))
+
+
+@case("a new registration says nothing about cordoned directories", AREA, "KIP-1066", since=30)
+async def _(world: World) -> None:
+    await world.register()
+    await world.wrote(record("RegisterBroker", cordonedLogDirs=MISSING))
+
+
+@case("a broker of another cluster is refused", AREA, f"{TEST}.testRegistrationWithIncorrectClusterId")
+async def _(world: World) -> None:
+    await world.register(clusterId="another", answer=refused(codes.INCONSISTENT_CLUSTER_ID))
     await world.wrote()
+
+
+@case("a broker of another cluster is told so before its directories are looked at", AREA, MANAGER)
+async def _(world: World) -> None:
+    await world.register(clusterId="another", logDirs=[], features=[], answer=refused(codes.INCONSISTENT_CLUSTER_ID))
 
 
 @case(
     "another incarnation is refused while the session of the first is valid",
     AREA,
-    "ClusterControlManagerTest.testRegisterBrokerRecordVersion",
+    f"{TEST}.testReRegistrationAndBrokerEpoch",
 )
 async def _(world: World) -> None:
     broker = await world.broker()
-    await world.register(broker.id, answer={"errorCode": DUPLICATE_BROKER_REGISTRATION, **REFUSED})
+    await world.register(broker.id, answer=refused(codes.DUPLICATE_BROKER_REGISTRATION))
     await world.wrote()
 
 
-@case("another incarnation is accepted while the first has sent no heartbeat", AREA, "ClusterControlManager")
+@case("another incarnation is refused while a fenced broker still sends heartbeats", AREA, MANAGER)
 async def _(world: World) -> None:
     broker = await world.register()
-    again = await world.register(broker.id)
-    assert again.epoch > broker.epoch
+    await world.heartbeat(broker, wantFence=True)
+    await world.register(broker.id, answer=refused(codes.DUPLICATE_BROKER_REGISTRATION))
 
 
-@case("a broker that still migrates from ZooKeeper is refused", AREA, "ClusterControlManager", Rank.SHOULD)
+@case("another incarnation is accepted while the first has sent no heartbeat", AREA, MANAGER, Rank.QUIRK)
 async def _(world: World) -> None:
-    await world.register(isMigratingZkBroker=True, answer={"errorCode": BROKER_ID_NOT_REGISTERED, **REFUSED})
+    first = await world.register()
+    second = await world.register(first.id)
+    assert second.epoch > first.epoch
+    await world.heartbeat(first, answer={"errorCode": codes.STALE_BROKER_EPOCH})
+
+
+@case("another incarnation is accepted after the first was unregistered", AREA, MANAGER)
+async def _(world: World) -> None:
+    broker = await world.broker()
+    await world.ask("UnregisterBroker", {"brokerId": broker.id}, answer={"errorCode": 0})
+    await world.register(broker.id)
+
+
+@case("a broker that still migrates from ZooKeeper is refused", AREA, "KIP-866", Rank.SHOULD)
+async def _(world: World) -> None:
+    await world.register(isMigratingZkBroker=True, answer=refused(codes.BROKER_ID_NOT_REGISTERED))
+    await world.wrote()
+
+
+@case("a negative broker id may register", AREA, MANAGER, Rank.QUIRK)
+async def _(world: World) -> None:
+    broker_id = -world.identities.broker_id()
+    world.identities.broker_ids.add(broker_id)
+    await world.register(broker_id)
+    await world.wrote(record("RegisterBroker", brokerId=broker_id))
+
+
+async def same_again(world: World, broker: Broker, **fields: Any) -> Broker:
+    """Register the same incarnation again, with these fields changed."""
+    return await world.register(broker.id, **{**broker.registration, **fields})
+
+
+@case("the same incarnation keeps its epoch and stays unfenced", AREA, f"{TEST}.testReRegistrationAndBrokerEpoch")
+async def _(world: World) -> None:
+    broker = await world.broker()
+    again = await same_again(world, broker, rack="moved")
+    assert again.epoch == broker.epoch
+    await world.wrote(
+        record("RegisterBroker", brokerId=broker.id, brokerEpoch=broker.epoch, fenced=False, rack="moved")
+    )
+
+
+@case("the same incarnation that was fenced stays fenced", AREA, f"{TEST}.testReRegistrationAndBrokerEpoch")
+async def _(world: World) -> None:
+    broker = await world.register()
+    await world.records()
+    await same_again(world, broker)
+    await world.wrote(record("RegisterBroker", brokerEpoch=broker.epoch, fenced=True))
+
+
+@case("the same incarnation must read up to its newest record before it is unfenced", AREA, "BrokerHeartbeatManager")
+async def _(world: World) -> None:
+    broker = await world.register()
+    await same_again(world, broker)
+    told = await world.heartbeat(broker, currentMetadataOffset=broker.epoch)
+    assert (told["isCaughtUp"], told["isFenced"]) == (False, True)
+
+
+@case(
+    "the same incarnation that drops the directory of what it leads goes on leading",
+    AREA,
+    MANAGER,
+    Rank.QUIRK,
+    since=17,
+)
+async def _(world: World) -> None:
+    broker = await world.broker(log_dirs=2)
+    await world.topic([broker])
+    await same_again(world, broker, logDirs=broker.dirs[:1])
+    await world.wrote(record("RegisterBroker", logDirs=broker.dirs[:1]))
 
 
 @case("a broker without directories is refused", AREA, "KIP-858", since=17)
 async def _(world: World) -> None:
-    await world.register(logDirs=[], answer={"errorCode": INVALID_REGISTRATION, **REFUSED})
+    await world.register(logDirs=[], answer=refused(codes.INVALID_REGISTRATION))
+    await world.wrote()
+
+
+@case("a broker with a reserved directory id is refused", AREA, "KIP-858 DirectoryId", since=17)
+async def _(world: World) -> None:
+    await world.register(logDirs=[world.uuid(), RESERVED], answer=refused(codes.INVALID_REGISTRATION))
+
+
+@case(
+    "a broker that names a directory twice is refused", AREA, f"{TEST}.testRegisterWithDuplicateDirectoryId", since=17
+)
+async def _(world: World) -> None:
+    directory = world.uuid()
+    await world.register(logDirs=[directory, directory], answer=refused(codes.INVALID_REGISTRATION))
+
+
+@case(
+    "a broker with another broker's directory is refused",
+    AREA,
+    f"{TEST}.testRegisterWithDuplicateDirectoryId",
+    since=17,
+)
+async def _(world: World) -> None:
+    first = await world.register()
+    await world.register(logDirs=[world.uuid(), *first.dirs], answer=refused(codes.INVALID_REGISTRATION))
+
+
+@case("an unregistered broker's directory is free", AREA, MANAGER, since=17)
+async def _(world: World) -> None:
+    first = await world.register()
+    await world.ask("UnregisterBroker", {"brokerId": first.id}, answer={"errorCode": 0})
+    await world.register(logDirs=first.dirs)
+
+
+@case("a registration in a version without directories is refused", AREA, "KIP-858", Rank.SHOULD, since=17)
+async def _(world: World) -> None:
+    asked = {"clusterId": world.cluster_id, "brokerId": world.identities.broker_id(), "features": world.features()}
+    for version in (0, 1):
+        await world.ask("BrokerRegistration", asked, answer=refused(codes.INVALID_REGISTRATION), version=version)
+
+
+@case("a broker without metadata.version among its features is refused", AREA, MANAGER)
+async def _(world: World) -> None:
+    features = world.features(metadata_version=None)
+    await world.register(features=features, answer=refused(codes.INVALID_REGISTRATION))
 
 
 @case("a broker that does not know the finalized metadata.version is refused", AREA, "KIP-778")
 async def _(world: World) -> None:
-    features = world.features(metadata_version=(world.level + 1, 32767))
-    await world.register(features=features, answer={"errorCode": UNSUPPORTED_VERSION, **REFUSED})
+    for bounds in ((world.level + 1, 32767), (1, world.level - 1)):
+        features = world.features(metadata_version=bounds)
+        await world.register(features=features, answer=refused(codes.UNSUPPORTED_VERSION))
+    await world.wrote()
+
+
+@case("a broker that knows just the finalized metadata.version is accepted", AREA, "KIP-778")
+async def _(world: World) -> None:
+    await world.register(features=world.features(metadata_version=(world.level, world.level)))
+
+
+@case("a broker that does not name a finalized feature is refused", AREA, "KIP-1022", since=26)
+async def _(world: World) -> None:
+    features = world.features(group_version=None)
+    await world.register(features=features, answer=refused(codes.UNSUPPORTED_VERSION))
+
+
+@case("a broker may know features that the controller does not, from level 0", AREA, "KIP-584")
+async def _(world: World) -> None:
+    await world.register(features=world.features(no_such=(0, 5)))
+
+
+@case("a broker that needs a feature which nobody knows is refused", AREA, "KIP-584")
+async def _(world: World) -> None:
+    await world.register(features=world.features(no_such=(1, 5)), answer=refused(codes.UNSUPPORTED_VERSION))
+
+
+@case("a new incarnation of a clean shutdown leaves no ISR it was not in", AREA, "KIP-966", since=26, elr=True)
+async def _(world: World) -> None:
+    a, b = await world.brokers(2)
+    await world.topic([a, b])
+    await world.fence(a)
+    await world.ask("UnregisterBroker", {"brokerId": a.id}, answer={"errorCode": 0})
+    await world.records()
+    again = await world.register(a.id, previousBrokerEpoch=a.epoch)
+    await world.wrote(record("RegisterBroker", brokerId=a.id, brokerEpoch=again.epoch, fenced=True))
+
+
+@case("a new incarnation that was never heard of again leaves the ISRs first", AREA, MANAGER)
+async def _(world: World) -> None:
+    a = await world.register()
+    b = await world.broker()
+    topic_less = await world.register(a.id)
+    assert topic_less.epoch > a.epoch
+    await world.heartbeat(topic_less, answer={"isFenced": False})
+    topic = await world.topic([topic_less, b])
+    await world.heartbeat(topic_less, wantShutDown=True, wantFence=True, answer={"shouldShutDown": True})
+    change, fence = await world.records()
+    assert change.kind == "PartitionChangeRecord"
+    assert change.fields["topicId"] == topic.id
+    assert fence.fields["fenced"] == 1

@@ -1,54 +1,358 @@
-"""CreateTopics and DeleteTopics."""
+"""CreateTopics: what a topic may be, and what is written for it."""
 
 from __future__ import annotations
 
-from mockraft.conformance.case import case
+from collections.abc import Callable
+from typing import Any
+
+from mockraft.conformance.case import Rank, case
+from mockraft.conformance.expectation import MISSING, InAnyOrder, like
 from mockraft.conformance.records import record
+from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, World
-from mockraft.wire.error_codes import TOPIC_ALREADY_EXISTS, UNKNOWN_TOPIC_OR_PARTITION
+from mockraft.wire import error_codes as codes
 
 AREA = "topics"
 TEST = "ReplicationControlManagerTest"
+APIS_TEST = "ControllerApisTest"
+DEFAULTS = -1
 
 
-@case("a topic's records are the topic, then its partitions by index", AREA, f"{TEST}.testCreateTopics")
+async def create(world: World, *topics: Tree, answer: Any, version: int = 7, **fields: Any) -> Any:
+    """CreateTopics with these; `answer` is of the topics in the answer."""
+    asked = {"topics": list(topics), "timeoutMs": TIMEOUT_MS, **fields}
+    return await world.ask("CreateTopics", asked, answer={"topics": answer}, version=version)
+
+
+def counted(name: str, partitions: int = DEFAULTS, replicas: int = DEFAULTS, **configs: str | None) -> Tree:
+    """A topic that Kafka places."""
+    return {
+        "name": name,
+        "numPartitions": partitions,
+        "replicationFactor": replicas,
+        "configs": [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()],
+    }
+
+
+def refused(code: int, message: Any) -> Tree:
+    return {"errorCode": code, "errorMessage": message}
+
+
+@case("a topic's records are the topic, its configs, then its partitions by index", AREA, f"{TEST}.testCreateTopics")
 async def _(world: World) -> None:
     a, b = await world.brokers(2)
-    asked = world.creatable("t", [a, b], [b, a])
-    told = await world.ask(
-        "CreateTopics", {"topics": [asked], "timeoutMs": TIMEOUT_MS}, answer={"topics": [{"errorCode": 0}]}
-    )
+    asked = world.creatable("t", [a, b], [b, a], retention_ms="5")
+    told = await create(world, asked, answer=[{"errorCode": 0, "numPartitions": 2, "replicationFactor": 2}])
     topic_id = told["topics"][0]["topicId"]
+    both = {"topicId": topic_id, "leaderEpoch": 0, "partitionEpoch": 0, "leaderRecoveryState": MISSING}
     await world.wrote(
         record("Topic", name=asked["name"], topicId=topic_id),
-        record("Partition", topicId=topic_id, partitionId=0, replicas=[a.id, b.id], isr=[a.id, b.id], leader=a.id),
-        record("Partition", topicId=topic_id, partitionId=1, replicas=[b.id, a.id], isr=[b.id, a.id], leader=b.id),
+        record("Config", resourceType=2, resourceName=asked["name"], name="retention.ms", value="5"),
+        record("Partition", partitionId=0, replicas=[a.id, b.id], isr=[a.id, b.id], leader=a.id, **both),
+        record("Partition", partitionId=1, replicas=[b.id, a.id], isr=[b.id, a.id], leader=b.id, **both),
     )
+
+
+@case("a replica on a broker with one directory is in that directory", AREA, "KIP-858", since=17)
+async def _(world: World) -> None:
+    a = await world.broker()
+    await create(world, world.creatable("t", [a]), answer=[{"errorCode": 0}])
+    await world.wrote(record("Topic"), record("Partition", directories=a.dirs))
+
+
+@case("a replica on a broker with several directories is unassigned", AREA, "KIP-858", since=17)
+async def _(world: World) -> None:
+    a, b = await world.broker(log_dirs=2), await world.broker()
+    await create(world, world.creatable("t", [a, b]), answer=[{"errorCode": 0}])
+    await world.wrote(record("Topic"), record("Partition", directories=["AAAAAAAAAAAAAAAAAAAAAQ", *b.dirs]))
+
+
+@case(
+    "a fenced replica is not in the ISR and does not lead",
+    AREA,
+    f"{TEST}.testManualPartitionAssignmentOnAllFencedBrokers",
+)
+async def _(world: World) -> None:
+    fenced, a = await world.broker(fenced=True), await world.broker()
+    await create(world, world.creatable("t", [fenced, a]), answer=[{"errorCode": 0}])
+    await world.wrote(record("Topic"), record("Partition", replicas=[fenced.id, a.id], isr=[a.id], leader=a.id))
+
+
+@case("assignments may come in any order of indexes", AREA, f"{TEST}.testCreateTopics", Rank.SHOULD)
+async def _(world: World) -> None:
+    a, b = await world.brokers(2)
+    asked = world.creatable("t", [a], [b])
+    asked["assignments"].reverse()
+    await create(world, asked, answer=[{"errorCode": 0}])
+    await world.wrote(
+        record("Topic"),
+        record("Partition", partitionId=0, leader=a.id),
+        record("Partition", partitionId=1, leader=b.id),
+    )
+
+
+@case("a topic that is only validated is not written", AREA, f"{TEST}.testCreateTopicsWithValidateOnlyFlag")
+async def _(world: World) -> None:
+    a = await world.broker()
+    answer = [{"errorCode": 0, "numPartitions": 1, "replicationFactor": 1}]
+    await create(world, world.creatable("t", [a]), validateOnly=True, answer=answer)
+    await world.wrote()
+
+
+@case(
+    "the configs of a new topic are told with where they come from",
+    AREA,
+    f"{TEST}.testCreateTopicsWithConfigs",
+    Rank.SHOULD,
+)
+async def _(world: World) -> None:
+    a = await world.broker()
+    told = await create(world, world.creatable("t", [a], flush_ms="4"), answer=[{"errorCode": 0}])
+    configs = {each["name"]: each for each in told["topics"][0]["configs"]}
+    assert list(configs) == sorted(configs)
+    assert (configs["flush.ms"]["value"], configs["flush.ms"]["configSource"]) == ("4", 1)
+    assert (configs["cleanup.policy"]["value"], configs["cleanup.policy"]["configSource"]) == ("delete", 5)
+
+
+@case("CreateTopics before version 5 says nothing about configs", AREA, "CreateTopicsResponse.json", Rank.SHOULD)
+async def _(world: World) -> None:
+    a = await world.broker()
+    for version in (2, 3, 4):
+        asked = world.creatable(f"t{version}", [a])
+        told = await create(world, asked, version=version, answer=[{"name": asked["name"], "errorCode": 0}])
+        assert set(told["topics"][0]) == {"name", "errorCode", "errorMessage"}
 
 
 @case("a topic that exists is refused", AREA, f"{TEST}.testCreateTopics")
 async def _(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
-    asked = world.creatable("t", [a])
-    await world.ask(
-        "CreateTopics",
-        {"topics": [asked], "timeoutMs": TIMEOUT_MS},
-        answer={
-            "topics": [{"errorCode": TOPIC_ALREADY_EXISTS, "errorMessage": f"Topic '{topic.name}' already exists."}]
-        },
-    )
+    answer = [refused(codes.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")]
+    await create(world, world.creatable("t", [a]), answer=answer)
     await world.wrote()
 
 
-@case("a topic that is deleted is one record", AREA, f"{TEST}.testDeleteTopics")
+@case("a topic that exists is refused before its counts are looked at", AREA, f"{TEST}.testCreateTopics", Rank.SHOULD)
 async def _(world: World) -> None:
     topic = await world.topic([await world.broker()])
-    asked = {"topics": [{"name": topic.name}, {"name": world.name("none")}], "timeoutMs": TIMEOUT_MS}
-    await world.ask("DeleteTopics", asked)
-    await world.wrote(record("RemoveTopic", topicId=topic.id))
-    await world.ask(
-        "DeleteTopics",
-        {"topics": [{"name": topic.name}], "timeoutMs": TIMEOUT_MS},
-        answer={"responses": [{"name": topic.name, "errorCode": UNKNOWN_TOPIC_OR_PARTITION}]},
+    await create(world, counted(topic.name, 0, 0), answer=[{"errorCode": codes.TOPIC_ALREADY_EXISTS}])
+
+
+@case(
+    "a name that collides with another but for dots and underscores is refused", AREA, f"{TEST}.testTopicNameCollision"
+)
+async def _(world: World) -> None:
+    a = await world.broker()
+    topic = await world.topic([a], name="a.b")
+    asked = world.creatable("a_b", [a])
+    told = f"Topic '{asked['name']}' collides with existing topic: {topic.name}"
+    await create(world, asked, answer=[refused(codes.INVALID_TOPIC_EXCEPTION, told)])
+
+
+@case("a good topic beside a bad one is created", AREA, f"{TEST}.testCreateTopics")
+async def _(world: World) -> None:
+    a = await world.broker()
+    good, bad = world.creatable("good", [a]), counted(world.name("bad"), 0, 1)
+    answer = InAnyOrder(
+        [{"name": good["name"], "errorCode": 0}, {"name": bad["name"], "errorCode": codes.INVALID_PARTITIONS}]
     )
+    await create(world, bad, good, answer=answer)
+    await world.wrote(record("Topic", name=good["name"]), record("Partition"))
+
+
+@case("a name that is asked for twice is refused, others are not", AREA, f"{APIS_TEST}.testCreateTopics")
+async def _(world: World) -> None:
+    a = await world.broker()
+    twice, once = world.creatable("twice", [a]), world.creatable("once", [a])
+    answer = InAnyOrder(
+        [
+            {"name": twice["name"], **refused(codes.INVALID_REQUEST, "Duplicate topic name.")},
+            {"name": once["name"], "errorCode": 0},
+        ]
+    )
+    await create(world, twice, once, twice, answer=answer)
+    await world.wrote(record("Topic", name=once["name"]), record("Partition"))
+
+
+@case("the metadata topic cannot be created", AREA, f"{APIS_TEST}.testCreateTopics")
+async def _(world: World) -> None:
+    message = "Creation of internal topic __cluster_metadata is prohibited."
+    await create(world, counted("__cluster_metadata", 1, 1), answer=[refused(codes.INVALID_REQUEST, message)])
+
+
+@case("no topics are no trouble", AREA, f"{APIS_TEST}.testCreateTopics")
+async def _(world: World) -> None:
+    await create(world, answer=[])
+
+
+@case("topics that were to be created in no time are refused", AREA, "QuorumController.createTopics", Rank.SHOULD)
+async def _(world: World) -> None:
+    a = await world.broker()
+    await create(world, world.creatable("t", [a]), timeoutMs=0, answer=[{"errorCode": codes.REQUEST_TIMED_OUT}])
+    await world.wrote()
+
+
+@case(
+    "more than 10,000 partitions in a request are refused", AREA, f"{TEST}.validateTotalNumberOfPartitions", Rank.SHOULD
+)
+async def _(world: World) -> None:
+    message = "Excessively large number of partitions per request."
+    asked = [counted(world.name("a"), 10_000, 1), counted(world.name("b"), 1, 1)]
+    await create(world, *asked, answer=[refused(codes.POLICY_VIOLATION, message)] * 2)
+
+
+@case("more records than a batch takes are refused", AREA, "QuorumController, KIP-631", Rank.SHOULD)
+async def _(world: World) -> None:
+    a = await world.broker()
+    asked = world.creatable("t", *[[a]] * 10_000)
+    message = "Unable to perform excessively large batch operation."
+    await create(world, asked, answer=[refused(codes.POLICY_VIOLATION, message)])
+    await world.wrote()
+
+
+NAMES: list[tuple[str, str, str]] = [
+    ("an empty name", "", "Topic name is invalid: the empty string is not allowed"),
+    ("a dot", ".", "Topic name is invalid: '.' is not allowed"),
+    ("two dots", "..", "Topic name is invalid: '..' is not allowed"),
+    (
+        "a name with a slash",
+        "a/b",
+        "Topic name is invalid: 'a/b' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'",
+    ),
+    (
+        "a name of 250 letters",
+        "n" * 250,
+        "Topic name is invalid: the length of '" + "n" * 250 + "' is longer than the max allowed length 249",
+    ),
+]
+COUNTS: list[tuple[str, int, int, int, str]] = [
+    ("no partitions", 0, 1, codes.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."),
+    (
+        "-2 partitions",
+        -2,
+        1,
+        codes.INVALID_PARTITIONS,
+        "Number of partitions was set to an invalid non-positive value.",
+    ),
+    (
+        "no replicas",
+        1,
+        0,
+        codes.INVALID_REPLICATION_FACTOR,
+        "Replication factor must be larger than 0, or -1 to use the default value.",
+    ),
+    (
+        "-2 replicas",
+        1,
+        -2,
+        codes.INVALID_REPLICATION_FACTOR,
+        "Replication factor must be larger than 0, or -1 to use the default value.",
+    ),
+]
+CONFIGS: list[tuple[str, dict[str, str | None], Any]] = [
+    ("an unknown config", {"no_such": "1"}, "Unknown topic config name: no.such"),
+    ("a null config", {"retention_ms": None}, "Null value not supported for topic configs: retention.ms"),
+    ("a config that is no number", {"retention_ms": "soon"}, "Invalid value soon for configuration retention.ms: Not a number of type LONG"),
+    ("a config below its least", {"segment_bytes": "14"}, like("Invalid value 14 for configuration segment.bytes: Value must be at least .*")),
+    ("a config that is no boolean", {"preallocate": "yes"}, "Invalid value yes for configuration preallocate: Expected value to be either true or false"),
+    ("an unknown cleanup policy", {"cleanup_policy": "shred"}, like("Invalid value shred for configuration cleanup.policy: String must be one of: .*")),
+    ("an unknown compression", {"compression_type": "zip"}, like("Invalid value zip for configuration compression.type: String must be one of: .*")),
+    ("a ratio over 1", {"min_cleanable_dirty_ratio": "1.5"}, "Invalid value 1.5 for configuration min.cleanable.dirty.ratio: Value must be no more than 1"),
+    ("a least lag over the most", {"min_compaction_lag_ms": "5", "max_compaction_lag_ms": "4"}, like(".*min.compaction.lag.ms.*max.compaction.lag.ms.*")),
+]  # fmt: skip
+
+
+def refuse_name(told: str, name: str, message: str) -> None:
+    @case(f"{told} is no topic name", AREA, f"{TEST}.testValidateNewTopicNames", Rank.SHOULD)
+    async def _(world: World) -> None:
+        await create(world, counted(name, 1, 1), answer=[refused(codes.INVALID_TOPIC_EXCEPTION, message)])
+
+
+def refuse_counts(told: str, partitions: int, replicas: int, code: int, message: str) -> None:
+    @case(f"a topic of {told} is refused", AREA, f"{TEST}.testCreateTopics")
+    async def _(world: World) -> None:
+        await create(world, counted(world.name(), partitions, replicas), answer=[refused(code, message)])
+        await world.wrote()
+
+
+def refuse_configs(told: str, configs: dict[str, str | None], message: Any) -> None:
+    @case(f"a topic with {told} is refused", AREA, f"{TEST}.testCreateTopicsWithConfigs", Rank.SHOULD)
+    async def _(world: World) -> None:
+        a = await world.broker()
+        asked = world.creatable("t", [a], **configs)
+        await create(world, asked, answer=[refused(codes.INVALID_CONFIG, message)])
+        await world.wrote()
+
+
+Assignments = Callable[[int, int], list[list[int]]]
+ASSIGNMENTS: list[tuple[str, Assignments, str]] = [
+    ("to nobody", lambda a, b: [[]], "The manual partition assignment includes an empty replica list."),
+    ("to a stranger", lambda a, b: [[a, -7]], "The manual partition assignment includes broker -7, but no such broker is registered."),
+    ("to one broker twice", lambda a, b: [[a, b, a]], "The manual partition assignment includes the broker {a} more than once."),
+    ("to numbers of brokers that differ", lambda a, b: [[a, b], [a]], "The manual partition assignment includes a partition with 1 replica(s), but this is not consistent with previous partitions, which have 2 replica(s)."),
+]  # fmt: skip
+
+
+def refuse_assignment(told: str, assignment: Assignments, message: str) -> None:
+    @case(f"a topic assigned {told} is refused", AREA, f"{TEST}.testValidateBadManualPartitionAssignments")
+    async def _(world: World) -> None:
+        a, b = await world.brokers(2)
+        asked = world.creatable("t")
+        asked["assignments"] = [
+            {"partitionIndex": index, "brokerIds": ids} for index, ids in enumerate(assignment(a.id, b.id))
+        ]
+        answer = [refused(codes.INVALID_REPLICA_ASSIGNMENT, message.format(a=a.id))]
+        await create(world, asked, answer=answer)
+        await world.wrote()
+
+
+for name_row in NAMES:
+    refuse_name(*name_row)
+for count_row in COUNTS:
+    refuse_counts(*count_row)
+for config_row in CONFIGS:
+    refuse_configs(*config_row)
+for assignment_row in ASSIGNMENTS:
+    refuse_assignment(*assignment_row)
+
+
+@case(
+    "a topic assigned to fenced brokers only is refused",
+    AREA,
+    f"{TEST}.testManualPartitionAssignmentOnAllFencedBrokers",
+)
+async def _(world: World) -> None:
+    fenced = await world.broker(fenced=True)
+    message = (
+        "All brokers specified in the manual partition assignment for partition 0 are fenced or in controlled shutdown."
+    )
+    await create(world, world.creatable("t", [fenced]), answer=[refused(codes.INVALID_REPLICA_ASSIGNMENT, message)])
+
+
+@case("a topic with an assignment and counts is refused", AREA, f"{TEST}.testCreateTopics")
+async def _(world: World) -> None:
+    a = await world.broker()
+    by_count = {**world.creatable("t", [a]), "numPartitions": 1}
+    message = "A manual partition assignment was specified, but numPartitions was not set to -1."
+    await create(world, by_count, answer=[refused(codes.INVALID_REQUEST, message)])
+    by_factor = {**world.creatable("t", [a]), "replicationFactor": 1}
+    message = "A manual partition assignment was specified, but replication factor was not set to -1."
+    await create(world, by_factor, answer=[refused(codes.INVALID_REQUEST, message)])
+
+
+@case("a topic with a partition assigned twice is refused", AREA, f"{TEST}.testCreateTopics")
+async def _(world: World) -> None:
+    a = await world.broker()
+    asked = world.creatable("t", [a], [a])
+    asked["assignments"][1]["partitionIndex"] = 0
+    message = "Found multiple manual partition assignments for partition 0"
+    await create(world, asked, answer=[refused(codes.INVALID_REPLICA_ASSIGNMENT, message)])
+
+
+@case("a topic with a gap between its partitions is refused", AREA, f"{TEST}.testCreateTopics")
+async def _(world: World) -> None:
+    a = await world.broker()
+    asked = world.creatable("t", [a], [a])
+    asked["assignments"][1]["partitionIndex"] = 2
+    message = "partitions should be a consecutive 0-based integer sequence"
+    await create(world, asked, answer=[refused(codes.INVALID_REPLICA_ASSIGNMENT, message)])

@@ -4,7 +4,7 @@ from mockraft import Controller, conformance
 
 
 async def test_all_cases_pass_twice() -> None:
-    async with Controller() as controller:
+    async with Controller(session_timeout_ms=2500) as controller:
         for _ in range(2):
             found = await conformance.run(controller.bootstrap)
             assert [(each.name, each.reason) for each in found.unexplained] == []

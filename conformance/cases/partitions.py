@@ -1,0 +1,157 @@
+"""CreatePartitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mockraft.conformance.case import Rank, case
+from mockraft.conformance.expectation import InAnyOrder
+from mockraft.conformance.records import record
+from mockraft.conformance.requests import Tree
+from mockraft.conformance.world import TIMEOUT_MS, Broker, World
+from mockraft.wire import error_codes as codes
+
+AREA = "partitions"
+TEST = "ReplicationControlManagerTest.testCreatePartitions"
+
+
+async def add(world: World, *topics: Tree, answer: Any, **fields: Any) -> None:
+    asked = {"topics": list(topics), "timeoutMs": TIMEOUT_MS, **fields}
+    await world.ask("CreatePartitions", asked, answer={"results": answer}, version=3)
+
+
+def more(name: str, count: int, *manual: list[Broker]) -> Tree:
+    assignments = [{"brokerIds": [broker.id for broker in each]} for each in manual]
+    return {"name": name, "count": count, "assignments": assignments or None}
+
+
+def refused(code: int, message: Any) -> list[Tree]:
+    return [{"errorCode": code, "errorMessage": message}]
+
+
+@case("new partitions are placed as asked", AREA, TEST)
+async def _(world: World) -> None:
+    a, b = await world.brokers(2)
+    topic = await world.topic([a, b])
+    await add(world, more(topic.name, 3, [b, a], [a, b]), answer=[{"name": topic.name, "errorCode": 0}])
+    await world.wrote(
+        record("Partition", topicId=topic.id, partitionId=1, replicas=[b.id, a.id], isr=[b.id, a.id], leader=b.id),
+        record("Partition", topicId=topic.id, partitionId=2, replicas=[a.id, b.id], isr=[a.id, b.id], leader=a.id),
+    )
+
+
+@case("a fenced replica of a new partition is not in its ISR", AREA, f"{TEST}ISRInvariants")
+async def _(world: World) -> None:
+    a, fenced = await world.broker(), await world.broker(fenced=True)
+    topic = await world.topic([a, fenced])
+    await add(world, more(topic.name, 2, [fenced, a]), answer=[{"errorCode": 0}])
+    await world.wrote(record("Partition", replicas=[fenced.id, a.id], isr=[a.id], leader=a.id))
+
+
+@case("partitions that are only validated are not written", AREA, TEST)
+async def _(world: World) -> None:
+    a = await world.broker()
+    topic = await world.topic([a])
+    await add(world, more(topic.name, 2, [a]), validateOnly=True, answer=[{"errorCode": 0}])
+    await world.wrote()
+
+
+@case("partitions of an unknown topic are refused", AREA, TEST)
+async def _(world: World) -> None:
+    await add(world, more(world.name("none"), 2), answer=[{"errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}])
+
+
+@case("as many partitions as there are is refused", AREA, TEST)
+async def _(world: World) -> None:
+    a = await world.broker()
+    topic = await world.topic([a], [a])
+    message = "Topic already has 2 partition(s)."
+    await add(world, more(topic.name, 2), answer=refused(codes.INVALID_PARTITIONS, message))
+
+
+@case("fewer partitions than there are is refused", AREA, TEST)
+async def _(world: World) -> None:
+    a = await world.broker()
+    topic = await world.topic([a], [a])
+    message = f"The topic {topic.name} currently has 2 partition(s); 1 would not be an increase."
+    await add(world, more(topic.name, 1), answer=refused(codes.INVALID_PARTITIONS, message))
+
+
+@case("more new partitions than assignments are refused", AREA, TEST)
+async def _(world: World) -> None:
+    a = await world.broker()
+    topic = await world.topic([a])
+    message = "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."
+    await add(world, more(topic.name, 3, [a]), answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
+
+
+@case("fewer new partitions than assignments are refused", AREA, TEST)
+async def _(world: World) -> None:
+    a = await world.broker()
+    topic = await world.topic([a])
+    message = "Attempted to add 1 additional partition(s), but only 2 assignment(s) were specified."
+    await add(world, more(topic.name, 2, [a], [a]), answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
+
+
+@case("a new partition with another number of replicas is refused", AREA, TEST)
+async def _(world: World) -> None:
+    a, b = await world.brokers(2)
+    topic = await world.topic([a, b])
+    message = (
+        "The manual partition assignment includes a partition with 1 replica(s), but this is not consistent "
+        "with previous partitions, which have 2 replica(s)."
+    )
+    await add(world, more(topic.name, 2, [a]), answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
+
+
+@case("a new partition on a broker that nobody registered is refused", AREA, TEST)
+async def _(world: World) -> None:
+    a = await world.broker()
+    topic = await world.topic([a])
+    asked = {**more(topic.name, 2, [a]), "assignments": [{"brokerIds": [-7]}]}
+    message = "The manual partition assignment includes broker -7, but no such broker is registered."
+    await add(world, asked, answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
+
+
+@case("a new partition on fenced brokers only is refused", AREA, f"{TEST}FailsWithManualAssignmentWithAllFenced")
+async def _(world: World) -> None:
+    a, fenced = await world.broker(), await world.broker(fenced=True)
+    topic = await world.topic([a])
+    await add(world, more(topic.name, 2, [fenced]), answer=[{"errorCode": codes.INVALID_REPLICA_ASSIGNMENT}])
+    await world.wrote()
+
+
+@case("a topic that is given twice gets no partitions", AREA, "ControllerApisTest.testCreatePartitionsRequest")
+async def _(world: World) -> None:
+    a = await world.broker()
+    topic = await world.topic([a])
+    answer = [{"name": topic.name, "errorCode": codes.INVALID_REQUEST, "errorMessage": "Duplicate topic name."}]
+    await add(world, more(topic.name, 2, [a]), more(topic.name, 3, [a], [a]), answer=answer)
+    await world.wrote()
+
+
+@case("a good topic beside a bad one gets its partitions", AREA, TEST)
+async def _(world: World) -> None:
+    a = await world.broker()
+    topic = await world.topic([a])
+    none = world.name("none")
+    answer = InAnyOrder(
+        [{"name": topic.name, "errorCode": 0}, {"name": none, "errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}]
+    )
+    await add(world, more(topic.name, 2, [a]), more(none, 2), answer=answer)
+    await world.wrote(record("Partition", partitionId=1))
+
+
+@case(
+    "partitions that were to be created in no time are refused", AREA, "QuorumController.createPartitions", Rank.SHOULD
+)
+async def _(world: World) -> None:
+    a = await world.broker()
+    topic = await world.topic([a])
+    await add(world, more(topic.name, 2, [a]), timeoutMs=0, answer=[{"errorCode": codes.REQUEST_TIMED_OUT}])
+    await world.wrote()
+
+
+@case("no topics are no partitions", AREA, TEST, Rank.SHOULD)
+async def _(world: World) -> None:
+    await add(world, answer=[])

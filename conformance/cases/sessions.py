@@ -1,0 +1,64 @@
+"""Sessions: what becomes of a broker that falls silent."""
+
+from __future__ import annotations
+
+import asyncio
+
+from mockraft.conformance.case import Rank, case
+from mockraft.conformance.records import broker_change
+from mockraft.conformance.world import Broker, World
+from mockraft.wire import error_codes as codes
+
+AREA = "sessions"
+SOURCE = "BrokerHeartbeatTracker"
+PAUSE_S = 0.25
+PATIENCE_S = 45.0
+
+
+async def until_fenced(world: World, silent: Broker, living: Broker | None) -> list[str]:
+    """Keep one broker alive until the other is fenced for its silence; the kinds of records up to then."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            if living is not None:
+                await world.heartbeat(living)
+            found = await world.records()
+            if any(each.fields.get("fenced") == 1 and each.fields["brokerId"] == silent.id for each in found):
+                return [each.kind for each in found]
+            await asyncio.sleep(PAUSE_S)
+
+
+@case("a silent broker is fenced, and its followers lead before that is written", AREA, SOURCE)
+async def _(world: World) -> None:
+    silent, living = await world.brokers(2)
+    await world.topic([silent, living])
+    kinds = await until_fenced(world, silent, living)
+    assert kinds == ["PartitionChangeRecord", "BrokerRegistrationChangeRecord"]
+
+
+@case("a broker that was fenced for its silence comes back in the same epoch", AREA, SOURCE)
+async def _(world: World) -> None:
+    broker = await world.broker()
+    await until_fenced(world, broker, None)
+    await world.heartbeat(broker, answer={"errorCode": 0, "isFenced": False})
+    await world.wrote(broker_change(broker.id, broker.epoch, fenced=-1))
+
+
+@case("a silent broker's place may be taken by another incarnation", AREA, "ClusterControlManager.registerBroker")
+async def _(world: World) -> None:
+    broker = await world.broker()
+    await world.register(broker.id, answer={"errorCode": codes.DUPLICATE_BROKER_REGISTRATION})
+    await until_fenced(world, broker, None)
+    await world.register(broker.id)
+    await world.heartbeat(broker, answer={"errorCode": codes.STALE_BROKER_EPOCH})
+
+
+@case("heartbeats that want to be fenced keep the session", AREA, SOURCE, Rank.SHOULD)
+async def _(world: World) -> None:
+    silent, fenced = await world.broker(), await world.broker(fenced=True)
+    await world.heartbeat(fenced, wantFence=True)
+    async with asyncio.timeout(PATIENCE_S):
+        while not any(each.fields.get("fenced") == 1 for each in await world.records()):
+            await world.heartbeat(fenced, wantFence=True)
+            await asyncio.sleep(PAUSE_S)
+    await world.register(fenced.id, answer={"errorCode": codes.DUPLICATE_BROKER_REGISTRATION})
+    assert silent.id != fenced.id

@@ -1,0 +1,145 @@
+"""DeleteTopics, by name and by id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mockraft.conformance.case import Rank, case
+from mockraft.conformance.expectation import InAnyOrder
+from mockraft.conformance.records import record
+from mockraft.conformance.requests import Tree
+from mockraft.conformance.world import TIMEOUT_MS, World
+from mockraft.wire import error_codes as codes
+
+AREA = "topic deletion"
+TEST = "ControllerApisTest"
+NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+async def delete(world: World, *topics: Tree, answer: Any) -> None:
+    asked = {"topics": list(topics), "timeoutMs": TIMEOUT_MS}
+    await world.ask("DeleteTopics", asked, answer={"responses": InAnyOrder(answer)}, version=6)
+
+
+def by_id(topic_id: str) -> Tree:
+    return {"name": None, "topicId": topic_id}
+
+
+@case("a topic is deleted by name with one record", AREA, f"{TEST}.testDeleteTopicsByName")
+async def _(world: World) -> None:
+    topic = await world.topic([await world.broker()])
+    await delete(world, {"name": topic.name}, answer=[{"name": topic.name, "topicId": topic.id, "errorCode": 0}])
+    await world.wrote(record("RemoveTopic", topicId=topic.id))
+
+
+@case("a topic is deleted by id with one record", AREA, f"{TEST}.testDeleteTopicsById")
+async def _(world: World) -> None:
+    topic = await world.topic([await world.broker()])
+    await delete(world, by_id(topic.id), answer=[{"name": topic.name, "topicId": topic.id, "errorCode": 0}])
+    await world.wrote(record("RemoveTopic", topicId=topic.id))
+
+
+@case(
+    "a topic that was deleted may be created again under a new id",
+    AREA,
+    "ReplicationControlManagerTest.testDeleteTopics",
+)
+async def _(world: World) -> None:
+    a = await world.broker()
+    first = await world.topic([a])
+    await delete(world, {"name": first.name}, answer=[{"errorCode": 0}])
+    second = await world.topic([a])
+    assert second.id != first.id
+
+
+@case("a deleted topic's configs are gone", AREA, "ReplicationControlManagerTest.testDeleteTopics")
+async def _(world: World) -> None:
+    a = await world.broker()
+    topic = await world.topic([a], flush_ms="4")
+    await delete(world, {"name": topic.name}, answer=[{"errorCode": 0}])
+    asked = world.creatable("t", [a])
+    told = await world.ask("CreateTopics", {"topics": [asked], "timeoutMs": TIMEOUT_MS}, version=7)
+    (flush,) = [each for each in told["topics"][0]["configs"] if each["name"] == "flush.ms"]
+    assert flush["configSource"] != 1
+
+
+@case("an unknown name is refused", AREA, f"{TEST}.testDeleteTopicsByName")
+async def _(world: World) -> None:
+    name = world.name("none")
+    await delete(world, {"name": name}, answer=[{"name": name, "errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}])
+    await world.wrote()
+
+
+@case("an unknown id is refused", AREA, f"{TEST}.testDeleteTopicsById")
+async def _(world: World) -> None:
+    topic_id = world.uuid()
+    answer = [{"name": None, "topicId": topic_id, "errorCode": codes.UNKNOWN_TOPIC_ID}]
+    await delete(world, by_id(topic_id), answer=answer)
+
+
+@case("neither name nor id is refused", AREA, f"{TEST}.testInvalidDeleteTopicsRequest")
+async def _(world: World) -> None:
+    message = "Neither topic name nor id were specified."
+    await delete(world, by_id(NO_ID), answer=[{"errorCode": codes.INVALID_REQUEST, "errorMessage": message}])
+
+
+@case("both name and id are refused", AREA, f"{TEST}.testInvalidDeleteTopicsRequest")
+async def _(world: World) -> None:
+    topic = await world.topic([await world.broker()])
+    message = "You may not specify both topic name and topic id."
+    answer = [{"errorCode": codes.INVALID_REQUEST, "errorMessage": message}]
+    await delete(world, {"name": topic.name, "topicId": topic.id}, answer=answer)
+    await world.wrote()
+
+
+@case("a name given twice is refused", AREA, f"{TEST}.testInvalidDeleteTopicsRequest")
+async def _(world: World) -> None:
+    topic = await world.topic([await world.broker()])
+    answer = [{"name": topic.name, "errorCode": codes.INVALID_REQUEST, "errorMessage": "Duplicate topic name."}]
+    await delete(world, {"name": topic.name}, {"name": topic.name}, answer=answer)
+    await world.wrote()
+
+
+@case("an id given twice is refused", AREA, f"{TEST}.testInvalidDeleteTopicsRequest")
+async def _(world: World) -> None:
+    topic = await world.topic([await world.broker()])
+    answer = [{"topicId": topic.id, "errorCode": codes.INVALID_REQUEST, "errorMessage": "Duplicate topic id."}]
+    await delete(world, by_id(topic.id), by_id(topic.id), answer=answer)
+
+
+@case("a topic given by name and by id is refused", AREA, f"{TEST}.testInvalidDeleteTopicsRequest", Rank.SHOULD)
+async def _(world: World) -> None:
+    topic = await world.topic([await world.broker()])
+    message = "The provided topic name maps to an ID that was already supplied."
+    answer = [{"errorCode": codes.INVALID_REQUEST, "errorMessage": message}]
+    await delete(world, {"name": topic.name}, by_id(topic.id), answer=answer)
+    await world.wrote()
+
+
+@case("good and bad names are told apart", AREA, f"{TEST}.testDeleteTopicsByName")
+async def _(world: World) -> None:
+    topic = await world.topic([await world.broker()])
+    none = world.name("none")
+    answer = [{"name": topic.name, "errorCode": 0}, {"name": none, "errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}]
+    await delete(world, {"name": none}, {"name": topic.name}, answer=answer)
+    await world.wrote(record("RemoveTopic", topicId=topic.id))
+
+
+@case("old versions delete by name", AREA, "DeleteTopicsRequest.json", Rank.SHOULD)
+async def _(world: World) -> None:
+    a = await world.broker()
+    for version in (1, 5):
+        topic = await world.topic([a], name=f"v{version}")
+        asked = {"topicNames": [topic.name], "timeoutMs": TIMEOUT_MS}
+        answer = {"responses": [{"name": topic.name, "errorCode": 0}]}
+        await world.ask("DeleteTopics", asked, answer=answer, version=version)
+        await world.wrote(record("RemoveTopic", topicId=topic.id))
+
+
+@case("topics that were to be deleted in no time are refused", AREA, "QuorumController.deleteTopics", Rank.SHOULD)
+async def _(world: World) -> None:
+    topic = await world.topic([await world.broker()])
+    asked = {"topics": [{"name": topic.name}], "timeoutMs": 0}
+    answer = {"responses": [{"errorCode": codes.REQUEST_TIMED_OUT}]}
+    await world.ask("DeleteTopics", asked, answer=answer, version=6)
+    await world.wrote()
