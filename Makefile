@@ -39,6 +39,7 @@ test-one: .venv/ready  ## some tests in .venv, quickly (ARGS='tests/wire -k uuid
 	@.venv/bin/python -m pytest $(ARGS)
 
 benchmarks: .venv/ready java  ## every benchmark with its peers in the same run; writes docs/benchmarks.md
+	@.venv/bin/python -c 'import matplotlib' 2>/dev/null || $(PIP) install --constraint constraints.txt --editable '.[bench]'
 	@.venv/bin/python benchmarks/run.py $(ARGS)
 
 generate: .venv/ready  ## wire/messages and wire/records out of schemas_json

@@ -12,9 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from picture import draw
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
-BENCHMARKS = ("codec", "heartbeats", "startup")
+BENCHMARKS = ("codec", "controller", "growth", "startup")
 
 
 def main() -> int:
@@ -23,10 +25,13 @@ def main() -> int:
     options = parser.parse_args()
     names = options.only or BENCHMARKS
     results = [run(name) for name in names]
-    page = "\n".join([introduction(), *(section(result) for result in results)])
+    page = "\n".join([introduction(), *(section(name, result) for name, result in zip(names, results, strict=True))])
     if options.only:
         print(page)
     else:
+        for name, result in zip(names, results, strict=True):
+            if "picture" in result:
+                draw(result["picture"], PAGE.parent / f"benchmarks-{name}.svg")
         PAGE.write_text(page)
         print(f"{PAGE.relative_to(ROOT)} written")
     missed = [gate for result in results for gate in result.get("gates", []) if not holds(gate)]
@@ -58,11 +63,13 @@ def introduction() -> str:
     )
 
 
-def section(result: dict[str, Any]) -> str:
+def section(name: str, result: dict[str, Any]) -> str:
     lines = [f"## {result['title']}", "", result["about"], ""]
     for table in result["tables"]:
         lines += [f"### {table['title']}", "", row(table["columns"]), row(["---"] * len(table["columns"]))]
         lines += [row(cells) for cells in table["rows"]] + [""]
+    if "picture" in result:
+        lines += [f"![{result['picture']['title']}](benchmarks-{name}.svg)", ""]
     lines += [f"- {line}" for line in result.get("summary", [])]
     gates = result.get("gates", [])
     if gates:

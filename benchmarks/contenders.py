@@ -1,0 +1,144 @@
+"""mockraft and Kafka's own controller, each a process of its own, and what brokers ask of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from load import Asker
+from mockraft.brokers.config import draw_config, registration_of
+from mockraft.brokers.observer import METADATA_TOPIC, METADATA_TOPIC_ID
+from mockraft.kafka_jars import classpath, java
+from mockraft.kafka_processes import KafkaController, random_uuid
+from mockraft.serve_process import MockraftController
+from mockraft.wire.messages import alter_partition_request as alter
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+
+OURS, THEIRS = "mockraft", "Kafka 4.3.1's controller"
+SESSION_TIMEOUT_MS = 3_600_000
+FAR_AHEAD = 1 << 40
+FETCH_BYTES_MAX = 1 << 20
+
+
+class WarmKafkaController(KafkaController):
+    """Kafka's controller with the JVM options of its own start script, which the tests' quick starts go without."""
+
+    def start(self) -> None:
+        path = self.write_properties()
+        options = ["-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
+        options += ["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]
+        self.launch([java(), *options, "-cp", classpath(self.version), "kafka.Kafka", str(path)])
+
+
+Contender = WarmKafkaController | MockraftController
+
+
+@contextmanager
+def contenders(folder: Path) -> Iterator[dict[str, Contender]]:
+    """Both, started on empty data dirs below `folder`; ended with the block."""
+    # With its own backlog of 50 a thousand connections at once take Kafka a minute: the kernel drops what is over.
+    properties = {"broker.session.timeout.ms": str(SESSION_TIMEOUT_MS), "socket.listen.backlog.size": "1024"}
+    kafka = WarmKafkaController(folder / "kafka", random_uuid(), properties=properties)
+    ours = MockraftController(folder / "mockraft", random_uuid(), session_timeout_ms=SESSION_TIMEOUT_MS)
+    both: dict[str, Contender] = {OURS: ours, THEIRS: kafka}
+    try:
+        kafka.format()
+        for each in both.values():
+            each.start()
+            each.wait_until_running()
+        yield both
+    finally:
+        for each in both.values():
+            each.kill()
+
+
+def address(controller: Contender) -> tuple[str, int]:
+    """Where it listens."""
+    return controller.host, controller.port
+
+
+def registrations(cluster_id: str, broker_ids: Sequence[int]) -> list[Any]:
+    """A BrokerRegistration of each of these brokers, with one log dir."""
+    chance = random.Random(broker_ids[0])
+    return [registration_of(draw_config(broker_id, cluster_id, (), chance), 4) for broker_id in broker_ids]
+
+
+def heartbeat(broker_id: int, broker_epoch: int) -> BrokerHeartbeatRequest:
+    """The heartbeat of a broker that has caught up and wants to be unfenced."""
+    return BrokerHeartbeatRequest(
+        broker_id=broker_id,
+        broker_epoch=broker_epoch,
+        current_metadata_offset=FAR_AHEAD,
+        want_fence=False,
+        cordoned_log_dirs=[],
+    )
+
+
+def brokers_up(asker: Asker, cluster_id: str, count: int) -> dict[int, int]:
+    """Register and unfence brokers 1 to `count`; gives the epoch of each."""
+    epochs = {}
+    for request in registrations(cluster_id, range(1, count + 1)):
+        registered = asker.ask(request, 4)
+        assert registered.error_code == 0, registered
+        answered = asker.ask(heartbeat(request.broker_id, registered.broker_epoch), 2)
+        assert (answered.error_code, answered.is_fenced) == (0, False), answered
+        epochs[request.broker_id] = registered.broker_epoch
+    return epochs
+
+
+def create_topic(name: str, partitions: int, replicas: int) -> CreateTopicsRequest:
+    """A CreateTopics of one topic, placed by the controller."""
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas)
+    return CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
+
+
+def create_topic_on(name: str, broker_ids: Sequence[int]) -> CreateTopicsRequest:
+    """A CreateTopics of one partition on these brokers."""
+    assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=list(broker_ids))
+    topic = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=[assignment])
+    return CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
+
+
+def shrink_or_grow(epochs: dict[int, int], topic_id: bytes, isr: Sequence[int], partition_epoch: int) -> Any:
+    """An AlterPartition of partition 0 by its leader, the first of the ISR."""
+    partition = alter.PartitionData(
+        partition_index=0,
+        leader_epoch=0,
+        new_isr_with_epochs=[alter.BrokerState(broker_id=each, broker_epoch=epochs[each]) for each in isr],
+        partition_epoch=partition_epoch,
+    )
+    topic = alter.TopicData(topic_id=topic_id, partitions=[partition])
+    return alter.AlterPartitionRequest(broker_id=isr[0], broker_epoch=epochs[isr[0]], topics=[topic])
+
+
+def fetch(cluster_id: str, epoch: int, offset: int, last_epoch: int) -> FetchRequest:
+    """A Fetch of the metadata log that does not wait."""
+    partition = FetchPartition(
+        partition=0, current_leader_epoch=epoch, fetch_offset=offset, last_fetched_epoch=last_epoch
+    )
+    topic = FetchTopic(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])
+    return FetchRequest(cluster_id=cluster_id, max_wait_ms=0, min_bytes=0, max_bytes=FETCH_BYTES_MAX, topics=[topic])
+
+
+def leader_epoch(asker: Asker, cluster_id: str) -> int:
+    """The epoch, as a broker that comes up learns it: from a refusal."""
+    found = asker.ask(fetch(cluster_id, 0, 0, 0), 17)
+    return int(found.responses[0].partitions[0].current_leader.leader_epoch)
+
+
+def end_of(batches: bytes) -> int:
+    """The offset after the last whole batch."""
+    position = end = 0
+    while position + 27 <= len(batches):
+        base_offset = int.from_bytes(batches[position : position + 8])
+        length = 12 + int.from_bytes(batches[position + 8 : position + 12])
+        if position + length > len(batches):
+            break
+        end = base_offset + int.from_bytes(batches[position + 23 : position + 27]) + 1
+        position += length
+    return end
