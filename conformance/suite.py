@@ -16,6 +16,11 @@ AREAS = (
     "isr",
     "elections",
     "reassignments",
+    "directories",
+    "cordoning",
+    "quotas",
+    "scram",
+    "producer ids",
 )
 """The areas in their order; each is a module of `mockraft.conformance.cases`, spaces written as underscores."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mockraft.conformance.case import Rank, case
-from mockraft.conformance.expectation import InAnyOrder
+from mockraft.conformance.expectation import InAnyOrder, expect
 from mockraft.conformance.records import partition_change
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, Broker, Topic, World
@@ -158,8 +158,8 @@ async def _(world: World) -> None:
     await world.topic([b, a], name="fine")
     told_ = await world.ask("ElectLeaders", {"topicPartitions": None, "timeoutMs": TIMEOUT_MS})
     results = {each["topic"]: each["partitionResult"] for each in told_["replicaElectionResults"]}
-    assert [each["errorCode"] for each in results[topic.name]] == [0]
-    assert results.get(world.name("fine"), []) == []
+    expect("the results", [{"errorCode": 0}], results[topic.name])
+    expect("the results of what is led well", [], results.get(world.name("fine"), []))
     await world.wrote(partition_change(topic.id, leader=a.id))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mockraft.conformance.case import Rank, case
-from mockraft.conformance.expectation import InAnyOrder
+from mockraft.conformance.expectation import InAnyOrder, expect
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, World
@@ -49,7 +49,7 @@ async def _(world: World) -> None:
     first = await world.topic([a])
     await delete(world, {"name": first.name}, answer=[{"errorCode": 0}])
     second = await world.topic([a])
-    assert second.id != first.id
+    expect("whether the id is another", True, second.id != first.id)
 
 
 @case("a deleted topic's configs are gone", AREA, "ReplicationControlManagerTest.testDeleteTopics")
@@ -60,7 +60,7 @@ async def _(world: World) -> None:
     asked = world.creatable("t", [a])
     told = await world.ask("CreateTopics", {"topics": [asked], "timeoutMs": TIMEOUT_MS}, version=7)
     (flush,) = [each for each in told["topics"][0]["configs"] if each["name"] == "flush.ms"]
-    assert flush["configSource"] != 1
+    expect("flush.ms", {"configSource": 5}, flush)
 
 
 @case("an unknown name is refused", AREA, f"{TEST}.testDeleteTopicsByName")

@@ -1,0 +1,163 @@
+"""Cordoned directories (KIP-1066): what a broker says of them, and what placement makes of it."""
+
+from __future__ import annotations
+
+from mockraft.conformance.case import Rank, case
+from mockraft.conformance.expectation import InAnyOrder
+from mockraft.conformance.records import broker_change, record
+from mockraft.conformance.requests import Tree
+from mockraft.conformance.world import TIMEOUT_MS, Broker, World
+from mockraft.wire import error_codes as codes
+
+AREA = "cordoning"
+HEARTBEAT = "KIP-1066, BrokerHeartbeatRequest v2"
+KEY = "cordoned.log.dirs"
+BROKER, SET, DELETE = 4, 0, 1
+
+
+@case("a heartbeat with cordoned directories is written", AREA, HEARTBEAT, since=30)
+async def _(world: World) -> None:
+    a = await world.broker(log_dirs=2)
+    await world.heartbeat(a, cordonedLogDirs=[a.dirs[1]])
+    await world.wrote(broker_change(a.id, a.epoch, cordonedLogDirs=[a.dirs[1]]))
+
+
+@case("the first word that nothing is cordoned is written", AREA, HEARTBEAT, Rank.QUIRK, since=30)
+async def _(world: World) -> None:
+    a = await world.register()
+    await world.heartbeat(a)
+    await world.records()
+    await world.heartbeat(a, cordonedLogDirs=[])
+    await world.wrote(broker_change(a.id, a.epoch, cordonedLogDirs=[]))
+    await world.heartbeat(a, cordonedLogDirs=[])
+    await world.wrote()
+
+
+@case("the same cordoned directories in another order are not written again", AREA, HEARTBEAT, since=30)
+async def _(world: World) -> None:
+    a = await world.broker(log_dirs=3)
+    await world.heartbeat(a, cordonedLogDirs=a.dirs[:2])
+    await world.records()
+    await world.heartbeat(a, cordonedLogDirs=[a.dirs[1], a.dirs[0]])
+    await world.wrote()
+
+
+@case("a heartbeat that does not speak of cordoning changes nothing", AREA, HEARTBEAT, since=30)
+async def _(world: World) -> None:
+    a = await world.broker(log_dirs=2)
+    await world.heartbeat(a, cordonedLogDirs=[a.dirs[1]])
+    await world.records()
+    await world.heartbeat(a)
+    await world.heartbeat(a, version=1)
+    await world.wrote()
+
+
+@case("directories are uncordoned by an empty list", AREA, HEARTBEAT, since=30)
+async def _(world: World) -> None:
+    a = await world.broker(log_dirs=2)
+    await world.heartbeat(a, cordonedLogDirs=a.dirs)
+    await world.records()
+    await world.heartbeat(a, cordonedLogDirs=[])
+    await world.wrote(broker_change(a.id, a.epoch, cordonedLogDirs=[]))
+
+
+@case("cordoned directories need not be the broker's", AREA, HEARTBEAT, Rank.QUIRK, since=30)
+async def _(world: World) -> None:
+    a = await world.broker()
+    unknown = world.uuid()
+    await world.heartbeat(a, cordonedLogDirs=[unknown])
+    await world.wrote(broker_change(a.id, a.epoch, cordonedLogDirs=[unknown]))
+
+
+@case("fencing, failure and cordoning of one heartbeat are three records in this order", AREA, HEARTBEAT, since=30)
+async def _(world: World) -> None:
+    a = await world.broker(log_dirs=3)
+    await world.heartbeat(a, wantFence=True, offlineLogDirs=[a.dirs[0]], cordonedLogDirs=[a.dirs[1]])
+    await world.wrote(
+        broker_change(a.id, a.epoch, fenced=1),
+        broker_change(a.id, a.epoch, logDirs=InAnyOrder(a.dirs[1:])),
+        broker_change(a.id, a.epoch, cordonedLogDirs=[a.dirs[1]]),
+    )
+
+
+@case("a fenced broker's cordoned directories are written", AREA, HEARTBEAT, since=30)
+async def _(world: World) -> None:
+    a = await world.register(logDirs=[world.uuid(), world.uuid()])
+    await world.records()
+    await world.heartbeat(a, wantFence=True, cordonedLogDirs=[a.dirs[0]])
+    await world.wrote(broker_change(a.id, a.epoch, cordonedLogDirs=[a.dirs[0]]))
+
+
+@case("registering anew forgets what is cordoned", AREA, "KIP-1066, RegisterBrokerRecord v4", since=30)
+async def _(world: World) -> None:
+    a = await world.broker(log_dirs=2)
+    await world.heartbeat(a, cordonedLogDirs=[a.dirs[1]])
+    await world.register(a.id, **{**a.registration, "rack": "r"})
+    await world.records()
+    await world.heartbeat(a, cordonedLogDirs=[a.dirs[1]])
+    await world.wrote(broker_change(a.id, a.epoch, cordonedLogDirs=[a.dirs[1]]))
+
+
+@case("cordoned directories are not looked at before metadata.version 30", AREA, HEARTBEAT, until=29)
+async def _(world: World) -> None:
+    a = await world.broker(log_dirs=2)
+    await world.heartbeat(a, cordonedLogDirs=a.dirs)
+    await world.wrote()
+
+
+@case(
+    "a topic may be assigned to a broker with all directories cordoned",
+    AREA,
+    "KIP-1066 differs, PlacementSpec",
+    Rank.QUIRK,
+    since=30,
+)
+async def _(world: World) -> None:
+    a = await world.broker(cordoned=[0])
+    asked = world.creatable("t", [a])
+    await world.ask("CreateTopics", {"topics": [asked], "timeoutMs": TIMEOUT_MS}, answer={"topics": [{"errorCode": 0}]})
+    await world.wrote(record("Topic"), record("Partition", leader=a.id, directories=a.dirs))
+
+
+@case(
+    "a partition may be moved to a broker with all directories cordoned", AREA, "KIP-1066 differs", Rank.QUIRK, since=30
+)
+async def _(world: World) -> None:
+    a, b = await world.broker(), await world.broker(cordoned=[0])
+    topic = await world.topic([a])
+    partition = {"partitionIndex": 0, "replicas": [b.id]}
+    asked = {"topics": [{"name": topic.name, "partitions": [partition]}], "timeoutMs": TIMEOUT_MS}
+    answer = {"responses": [{"partitions": [{"errorCode": 0}]}]}
+    await world.ask("AlterPartitionReassignments", asked, answer=answer)
+
+
+@case("a broker with all directories cordoned goes on leading", AREA, HEARTBEAT, since=30)
+async def _(world: World) -> None:
+    a, b = await world.brokers(2)
+    await world.topic([a, b])
+    await world.heartbeat(a, cordonedLogDirs=a.dirs)
+    await world.wrote(broker_change(a.id, a.epoch, cordonedLogDirs=a.dirs))
+
+
+async def alter(world: World, broker: Broker, value: str | None, *, code: int, message: str | None) -> None:
+    config: Tree = {"name": KEY, "configOperation": DELETE if value is None else SET, "value": value}
+    resource = {"resourceType": BROKER, "resourceName": str(broker.id), "configs": [config]}
+    answer = {"responses": [{"errorCode": code, "errorMessage": message}]}
+    await world.ask("IncrementalAlterConfigs", {"resources": [resource]}, answer=answer)
+
+
+@case("cordoned.log.dirs set at the controller must be a part of what is set", AREA, "KIP-1066", since=30)
+async def _(world: World) -> None:
+    a = await world.broker()
+    message = "When updating cordoned.log.dirs via controllers,  the new value must be a subset of the current configuration value."
+    await alter(world, a, "/a", code=codes.INVALID_CONFIG, message=message)
+    await alter(world, a, " ", code=0, message=None)
+
+
+@case("cordoned.log.dirs cannot be set before metadata.version 30", AREA, "KIP-1066", until=29)
+async def _(world: World) -> None:
+    a = await world.broker()
+    message = "The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
+    for value in ("/a", "", None):
+        await alter(world, a, value, code=codes.INVALID_CONFIG, message=message)
+    await world.wrote()

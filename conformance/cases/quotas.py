@@ -1,0 +1,182 @@
+"""AlterClientQuotas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mockraft.conformance.case import Rank, case
+from mockraft.conformance.expectation import ANYTHING, InAnyOrder, like
+from mockraft.conformance.records import record
+from mockraft.conformance.requests import Tree
+from mockraft.conformance.world import World
+from mockraft.wire import error_codes as codes
+
+AREA = "quotas"
+TEST = "ClientQuotaControlManagerTest"
+USER, CLIENT, IP = "user", "client-id", "ip"
+PRODUCER, CONSUMER, PERCENTAGE = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
+MUTATIONS, CONNECTIONS = "controller_mutation_rate", "connection_creation_rate"
+Entity = Sequence[tuple[str, str | None]]
+
+
+def entity(of: Entity) -> list[Tree]:
+    return [{"entityType": kind, "entityName": name} for kind, name in of]
+
+
+def entry(of: Entity, **changes: float | None) -> Tree:
+    """None removes."""
+    ops = [
+        {"key": key, "value": 0.0 if value is None else value, "remove": value is None}
+        for key, value in changes.items()
+    ]
+    return {"entity": entity(of), "ops": ops}
+
+
+async def alter(world: World, *entries: Tree, answer: Any, **fields: Any) -> None:
+    """`answer` is what the entries get, in any order."""
+    asked = {"entries": list(entries), **fields}
+    await world.ask("AlterClientQuotas", asked, answer={"entries": InAnyOrder(answer)})
+
+
+GOOD: Tree = {"errorCode": 0, "errorMessage": None}
+
+
+def refused(message: Any = ANYTHING) -> Tree:
+    return {"errorCode": codes.INVALID_REQUEST, "errorMessage": message}
+
+
+@case("a user's quotas are one record each", AREA, f"{TEST}.testAlterAndRemove")
+async def _(world: World) -> None:
+    user: Entity = [(USER, world.name("ann"))]
+    await alter(world, entry(user, **{PRODUCER: 1024.0, PERCENTAGE: 12.5}), answer=[{**GOOD, "entity": entity(user)}])
+    same = {"entity": entity(user)}
+    await world.wrote(
+        record("ClientQuota", key=PRODUCER, value=1024.0, remove=False, **same),
+        record("ClientQuota", key=PERCENTAGE, value=12.5, remove=False, **same),
+        in_any_order=True,
+    )
+
+
+@case("a quota that is as it was is not written", AREA, f"{TEST}.testAlterAndRemove")
+async def _(world: World) -> None:
+    user: Entity = [(USER, world.name("ann"))]
+    await alter(world, entry(user, **{PRODUCER: 1.0}), answer=[GOOD])
+    await world.records()
+    await alter(world, entry(user, **{PRODUCER: 1.0}), answer=[GOOD])
+    await world.wrote()
+
+
+@case("a quota that is removed is one record", AREA, f"{TEST}.testAlterAndRemove")
+async def _(world: World) -> None:
+    user: Entity = [(USER, world.name("ann"))]
+    await alter(world, entry(user, **{PRODUCER: 1.0}), answer=[GOOD])
+    await world.records()
+    await alter(world, entry(user, **{PRODUCER: None}), answer=[GOOD])
+    await world.wrote(record("ClientQuota", key=PRODUCER, remove=True))
+
+
+@case("a quota that was never there is removed without a record", AREA, f"{TEST}.testAlterAndRemove", Rank.SHOULD)
+async def _(world: World) -> None:
+    user: Entity = [(USER, world.name("ann"))]
+    await alter(world, entry(user, **{PRODUCER: None, "no.such": None}), answer=[GOOD])
+    await world.wrote()
+
+
+@case("quotas that are only validated are not written", AREA, "QuorumController.alterClientQuotas")
+async def _(world: World) -> None:
+    await alter(world, entry([(USER, world.name("ann"))], **{PRODUCER: 1.0}), validateOnly=True, answer=[GOOD])
+    await world.wrote()
+
+
+@case("users, clients, pairs of them and addresses have quotas of their own", AREA, f"{TEST}.testEntityTypes")
+async def _(world: World) -> None:
+    user, client = world.name("ann"), world.name("c")
+    entities: list[Entity] = [
+        [(USER, user)],
+        [(CLIENT, client)],
+        [(USER, user), (CLIENT, client)],
+        [(USER, user), (CLIENT, None)],
+    ]
+    entries = [entry(each, **{CONSUMER: float(number + 1)}) for number, each in enumerate(entities)]
+    await alter(world, *entries, answer=[{**GOOD, "entity": InAnyOrder(entity(each))} for each in entities])
+    await world.wrote(
+        *(record("ClientQuota", value=float(number + 1)) for number in range(len(entities))), in_any_order=True
+    )
+
+
+@case("an address may have a rate of connections", AREA, f"{TEST}.testConfigKeysForEntityTypeWithIp", alone=True)
+async def _(world: World) -> None:
+    for address in ("10.11.12.13", "fe80::1", "localhost"):
+        await alter(world, entry([(IP, address)], **{CONNECTIONS: 9.0}), answer=[GOOD])
+        await world.wrote(record("ClientQuota", key=CONNECTIONS, value=9.0))
+
+
+@case("what is no address has no rate of connections", AREA, f"{TEST}.testConfigKeysForUnresolvableIpEntity")
+async def _(world: World) -> None:
+    message = "no such host! is not a valid IP or resolvable host."
+    await alter(world, entry([(IP, "no such host!")], **{CONNECTIONS: 9.0}), answer=[refused(message)])
+
+
+@case("good and bad entities are told apart", AREA, f"{TEST}.testAlterAndRemove")
+async def _(world: World) -> None:
+    user: Entity = [(USER, world.name("ann"))]
+    bad: Entity = [("group", world.name("g"))]
+    answer = [{**GOOD, "entity": entity(user)}, {**refused(), "entity": entity(bad)}]
+    await alter(world, entry(user, **{PRODUCER: 1.0}), entry(bad, **{PRODUCER: 1.0}), answer=answer)
+    await world.wrote(record("ClientQuota"))
+
+
+@case(
+    "an entity that is named twice is refused, and its first entry is written",
+    AREA,
+    "ClientQuotaControlManager",
+    Rank.QUIRK,
+)
+async def _(world: World) -> None:
+    user: Entity = [(USER, world.name("ann"))]
+    entries = [entry(user, **{PRODUCER: rate}) for rate in (1.0, 2.0)]
+    await alter(world, *entries, answer=[refused(like(".*"))])
+    await world.wrote(record("ClientQuota", value=1.0))
+
+
+REFUSALS: list[tuple[str, Any, dict[str, float], Any]] = [
+    ("no entity", [], {PRODUCER: 9.0}, "Invalid empty client quota entity"),
+    ("an unknown type of entity", [("group", "g")], {PRODUCER: 9.0}, like("Unhandled client quota entity type: group")),
+    ("an empty name", [(USER, "")], {PRODUCER: 9.0}, like(".*")),
+    (
+        "an address and a user",
+        [(IP, "10.0.0.1"), (USER, "ann")],
+        {CONNECTIONS: 9.0},
+        like(".*IP entity should ?not be combined with User or ClientId"),
+    ),
+    (
+        "a user's key for an address",
+        [(IP, "10.0.0.1")],
+        {PRODUCER: 9.0},
+        "Invalid configuration key producer_byte_rate",
+    ),
+    (
+        "an address's key for a user",
+        [(USER, "ann")],
+        {CONNECTIONS: 9.0},
+        "Invalid configuration key connection_creation_rate",
+    ),
+    ("an unknown key", [(USER, "ann")], {"no.such": 9.0}, "Invalid configuration key no.such"),
+    ("a quota of zero", [(USER, "ann")], {PRODUCER: 0.0}, "Quota producer_byte_rate must be greater than 0"),
+    ("a negative quota", [(USER, "ann")], {PERCENTAGE: -1.0}, "Quota request_percentage must be greater than 0"),
+    ("a fraction of a byte", [(USER, "ann")], {PRODUCER: 1.5}, "producer_byte_rate cannot be a fractional value."),
+    ("more connections than an int", [(IP, "10.0.0.1")], {CONNECTIONS: 2.0**31}, like(".*connection_creation_rate.*")),
+    ("more bytes than a long", [(USER, "ann")], {PRODUCER: 2.0**64}, like(".*producer_byte_rate.*")),
+]
+
+
+def refuse(what: str, of: Entity, changes: dict[str, float], message: Any) -> None:
+    @case(f"{what} is refused", AREA, f"{TEST}.testConfigKeysError")
+    async def _(world: World) -> None:
+        changes_: dict[str, Any] = dict(changes)
+        await alter(world, entry(of, **changes_), answer=[refused(message)], validateOnly=True)
+
+
+for row in REFUSALS:
+    refuse(*row)

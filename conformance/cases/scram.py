@@ -1,0 +1,170 @@
+"""AlterUserScramCredentials (KIP-554)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Any
+
+from mockraft.conformance.case import Rank, case
+from mockraft.conformance.expectation import InAnyOrder
+from mockraft.conformance.records import record
+from mockraft.conformance.requests import Tree, in_base64
+from mockraft.conformance.world import World
+from mockraft.wire import error_codes as codes
+
+AREA = "scram"
+SOURCE = "ScramControlManager"
+LEVEL = 11
+SHA_256, SHA_512 = 1, 2
+SALT, PASSWORD = b"some salt", b"p" * 32
+
+
+def upsertion(user: str, mechanism: int = SHA_256, iterations: int = 4096) -> Tree:
+    return {
+        "name": user,
+        "mechanism": mechanism,
+        "iterations": iterations,
+        "salt": in_base64(SALT),
+        "saltedPassword": in_base64(PASSWORD),
+    }
+
+
+async def alter(
+    world: World, *, set_: list[Tree] | None = None, gone: list[tuple[str, int]] | None = None, answer: list[Tree]
+) -> None:
+    asked = {
+        "upsertions": set_ or [],
+        "deletions": [{"name": name, "mechanism": mechanism} for name, mechanism in gone or []],
+    }
+    await world.ask("AlterUserScramCredentials", asked, answer={"results": InAnyOrder(answer)})
+
+
+def told(user: str, code: int = 0, **fields: Any) -> Tree:
+    return {"user": user, "errorCode": code, **fields}
+
+
+@case("a user's credential is written with its keys, not its password", AREA, SOURCE, since=LEVEL)
+async def _(world: World) -> None:
+    user = world.name("alice")
+    await alter(world, set_=[upsertion(user)], answer=[told(user)])
+    client_key = hmac.digest(PASSWORD, b"Client Key", "sha256")
+    await world.wrote(
+        record(
+            "UserScramCredential",
+            name=user,
+            mechanism=SHA_256,
+            iterations=4096,
+            salt=in_base64(SALT),
+            storedKey=in_base64(hashlib.sha256(client_key).digest()),
+            serverKey=in_base64(hmac.digest(PASSWORD, b"Server Key", "sha256")),
+        )
+    )
+
+
+@case("a credential of SHA-512 is made with SHA-512", AREA, SOURCE, since=LEVEL)
+async def _(world: World) -> None:
+    user = world.name("alice")
+    await alter(world, set_=[upsertion(user, SHA_512, 16384)], answer=[told(user)])
+    server_key = in_base64(hmac.digest(PASSWORD, b"Server Key", "sha512"))
+    await world.wrote(record("UserScramCredential", mechanism=SHA_512, iterations=16384, serverKey=server_key))
+
+
+@case("a credential that is set again is written again", AREA, SOURCE, Rank.SHOULD, since=LEVEL)
+async def _(world: World) -> None:
+    user = world.name("alice")
+    for _ in range(2):
+        await alter(world, set_=[upsertion(user)], answer=[told(user)])
+        await world.wrote(record("UserScramCredential"))
+
+
+@case("a user may have both mechanisms", AREA, SOURCE, since=LEVEL)
+async def _(world: World) -> None:
+    user = world.name("alice")
+    await alter(world, set_=[upsertion(user)], answer=[told(user)])
+    await alter(world, set_=[upsertion(user, SHA_512)], answer=[told(user)])
+    await alter(world, gone=[(user, SHA_256)], answer=[told(user)])
+    await alter(world, gone=[(user, SHA_512)], answer=[told(user)])
+
+
+@case("a credential is removed with one record", AREA, SOURCE, since=LEVEL)
+async def _(world: World) -> None:
+    user = world.name("alice")
+    await alter(world, set_=[upsertion(user)], answer=[told(user)])
+    await world.records()
+    await alter(world, gone=[(user, SHA_256)], answer=[told(user)])
+    await world.wrote(record("RemoveUserScramCredential", name=user, mechanism=SHA_256))
+
+
+@case("a credential that is not there cannot be removed", AREA, SOURCE, since=LEVEL)
+async def _(world: World) -> None:
+    user = world.name("nobody")
+    answer = [
+        told(user, codes.RESOURCE_NOT_FOUND, errorMessage="Attempt to delete a user credential that does not exist")
+    ]
+    await alter(world, gone=[(user, SHA_256)], answer=answer)
+    await world.wrote()
+
+
+@case("a user that is named twice is refused, others are not", AREA, SOURCE, since=LEVEL)
+async def _(world: World) -> None:
+    twice, once = world.name("twice"), world.name("once")
+    message = "A user credential cannot be altered twice in the same request"
+    answer = [told(twice, codes.DUPLICATE_RESOURCE, errorMessage=message), told(once)]
+    await alter(world, set_=[upsertion(twice), upsertion(twice, SHA_512), upsertion(once)], answer=answer)
+    await world.wrote(record("UserScramCredential", name=once))
+
+
+@case("removal and setting of one user's credentials are refused together", AREA, SOURCE, since=LEVEL)
+async def _(world: World) -> None:
+    user = world.name("alice")
+    await alter(world, set_=[upsertion(user)], answer=[told(user)])
+    await world.records()
+    answer = [told(user, codes.DUPLICATE_RESOURCE)]
+    await alter(world, set_=[upsertion(user, SHA_512)], gone=[(user, SHA_256)], answer=answer)
+    await world.wrote()
+
+
+@case("no changes are no trouble", AREA, SOURCE)
+async def _(world: World) -> None:
+    await alter(world, answer=[])
+
+
+REFUSALS: list[tuple[str, Tree, int, str]] = [
+    ("too few iterations", {"iterations": 4095}, codes.UNACCEPTABLE_CREDENTIAL, "Too few iterations"),
+    ("too many iterations", {"iterations": 16385}, codes.UNACCEPTABLE_CREDENTIAL, "Too many iterations"),
+    ("an unknown mechanism", {"mechanism": 3}, codes.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
+]
+
+
+def refuse(what: str, fields: Tree, code: int, message: str) -> None:
+    @case(f"a credential with {what} is refused", AREA, SOURCE, since=LEVEL)
+    async def _(world: World) -> None:
+        user = world.name("alice")
+        await alter(world, set_=[{**upsertion(user), **fields}], answer=[told(user, code, errorMessage=message)])
+        await world.wrote()
+
+
+for row in REFUSALS:
+    refuse(*row)
+
+
+@case("a credential without a user is refused", AREA, SOURCE, since=LEVEL)
+async def _(world: World) -> None:
+    answer = [told("", codes.UNACCEPTABLE_CREDENTIAL, errorMessage="Username must not be empty")]
+    await alter(world, set_=[upsertion("")], answer=answer)
+    await alter(world, gone=[("", SHA_256)], answer=answer)
+
+
+@case("credentials are not there before metadata.version 11", AREA, "MetadataVersion.isScramSupported", until=LEVEL - 1)
+async def _(world: World) -> None:
+    user = world.name("alice")
+    message = "The current metadata.version does not support SCRAM"
+    await alter(world, set_=[upsertion(user)], answer=[told(user, codes.UNSUPPORTED_VERSION, errorMessage=message)])
+    await world.wrote()
+
+
+@case("the description of credentials has no handler on a controller", AREA, "ControllerApis", Rank.QUIRK)
+async def _(world: World) -> None:
+    asked = {"users": [{"name": world.name("alice")}]}
+    await world.ask("DescribeUserScramCredentials", asked, answer={"errorCode": codes.UNKNOWN_SERVER_ERROR})
