@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Literal
 
 from mockraft.kafka_processes import ChildProcess, KafkaBroker, KafkaController, random_uuid
+from mockraft.kafka_security import ListenerSecurity
 from mockraft.serve_process import MockraftController
 
 ControllerKind = Literal["mockraft", "kafka"]
@@ -29,6 +30,7 @@ class KafkaCluster:
         broker_properties: more of every broker's ``server.properties``.
         controller_properties: more of the controller's ``server.properties``; mockraft gets them as the options of
             the same name: ``num.partitions`` is ``--num-partitions``.
+        security: how brokers and controller speak to each other; None for PLAINTEXT.
     """
 
     def __init__(
@@ -42,8 +44,10 @@ class KafkaCluster:
         log_dir_count: int = 2,
         broker_properties: Mapping[str, str] | None = None,
         controller_properties: Mapping[str, str] | None = None,
+        security: ListenerSecurity | None = None,
     ) -> None:
         self.cluster_id = random_uuid()
+        self.security = security
         properties = dict(controller_properties or {})
         self.controller: KafkaController | MockraftController
         if controller == "kafka":
@@ -51,7 +55,11 @@ class KafkaCluster:
                 directory / "controller",
                 self.cluster_id,
                 release_version=metadata_version,
-                properties={"broker.session.timeout.ms": str(session_timeout_ms), **properties},
+                properties={
+                    "broker.session.timeout.ms": str(session_timeout_ms),
+                    **(security.controller_properties if security else {}),
+                    **properties,
+                },
             )
         else:
             self.controller = MockraftController(
@@ -59,7 +67,10 @@ class KafkaCluster:
                 self.cluster_id,
                 metadata_version=metadata_version,
                 session_timeout_ms=session_timeout_ms,
-                options=[text for key, value in properties.items() for text in (f"--{key.replace('.', '-')}", value)],
+                options=[
+                    *(security.serve_options if security else ()),
+                    *(text for key, value in properties.items() for text in (f"--{key.replace('.', '-')}", value)),
+                ],
             )
         self.brokers = {
             node_id: KafkaBroker(
@@ -69,7 +80,7 @@ class KafkaCluster:
                 self.controller.bootstrap,
                 version=version,
                 log_dir_count=log_dir_count,
-                properties=broker_properties,
+                properties={**(security.broker_properties if security else {}), **(broker_properties or {})},
             )
             for node_id, version in enumerate(versions, start=1)
         }
@@ -89,7 +100,7 @@ class KafkaCluster:
         """Format the folders of every process that has any."""
         with ThreadPoolExecutor(max_workers=2) as pool:
             if isinstance(self.controller, KafkaController):
-                pool.submit(self.controller.format).result()
+                pool.submit(self.controller.format, *(self.security.format_options if self.security else ())).result()
             for done in [pool.submit(broker.format) for broker in self.brokers.values()]:
                 done.result()
 

@@ -12,11 +12,13 @@ import resource
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from mockraft import serve_security as security
 
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
@@ -168,6 +170,18 @@ def serve(
     authorizer: Authorize = False,
     super_users: SuperUsers = "",
     allow_everyone_if_no_acl_found: AllowEveryone = False,
+    security_protocol: security.SecurityProtocol = "PLAINTEXT",
+    ssl_certificate_file: security.SslCertificateFile = None,
+    ssl_key_file: security.SslKeyFile = None,
+    ssl_truststore_file: security.SslTruststoreFile = None,
+    ssl_client_auth: security.SslClientAuth = "none",
+    ssl_principal_mapping_rules: security.SslPrincipalMappingRules = "DEFAULT",
+    sasl_enabled_mechanisms: security.SaslEnabledMechanisms = None,
+    plain_users_file: security.PlainUsersFile = None,
+    scram_users_file: security.ScramUsersFile = None,
+    connections_max_reauth_ms: security.ConnectionsMaxReauthMs = 0,
+    authentication_timeout_ms: security.AuthenticationTimeoutMs = 30_000,
+    unauthenticated_connections_max: security.UnauthenticatedConnectionsMax = 4_096,
     controllers: Controllers = 1,
     brokers: Brokers = 0,
     admin_port: AdminPort = "off",
@@ -182,33 +196,47 @@ def serve(
     log_json: LogJson = False,
 ) -> None:
     """Run a controller."""
-    options = locals()
+    if code := _serve(locals()):
+        raise typer.Exit(code)
+
+
+def _serve(options: dict[str, Any]) -> int:
+    """Run a controller with these options of `serve`; gives the exit code."""
     from mockraft.logs import configure
-    from mockraft.server.config import ControllerConfig
     from mockraft.server.running import event_loop, random_cluster_id
 
-    if log_level.upper() not in logging.getLevelNamesMapping():
-        raise typer.BadParameter(f"{log_level} is not a log level", param_hint="--log-level")
-    if admin_port != "off":
+    if options["log_level"].upper() not in logging.getLevelNamesMapping():
+        raise typer.BadParameter(f"{options['log_level']} is not a log level", param_hint="--log-level")
+    if options["admin_port"] != "off":
         raise typer.BadParameter("this version has no admin API: leave it off", param_hint="--admin-port")
-    configure(log_level, log_json)
-    chance = random.Random(seed)
+    configure(options["log_level"], options["log_json"])
+    chance = random.Random(options["seed"])
     descriptors = _raise_descriptor_limit()
+    cluster_id = options["cluster_id"] or _cluster_id_of(options["data_dir"]) or random_cluster_id(chance)
     options |= {
-        "cluster_id": _cluster_id(cluster_id or _cluster_id_of(data_dir) or random_cluster_id(chance)),
-        "metadata_version": _metadata_version(metadata_version),
-        "connections_max": max(1, min(connections_max, descriptors - DESCRIPTORS_KEPT)),
+        "cluster_id": _cluster_id(cluster_id),
+        "metadata_version": _metadata_version(options["metadata_version"]),
+        "connections_max": max(1, min(options["connections_max"], descriptors - DESCRIPTORS_KEPT)),
     }
-    # What is called as a field of ControllerConfig is that field.
-    named = {each.name: options[each.name] for each in fields(ControllerConfig) if each.name in options}
-    try:
-        config = ControllerConfig(**named)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+    config = _config(options)
     with asyncio.Runner(loop_factory=event_loop) as runner:
-        code = runner.run(_run(config, chance, brokers))
-    if code:
-        raise typer.Exit(code)
+        return runner.run(_run(config, chance, options["brokers"]))
+
+
+def _config(options: Mapping[str, Any]) -> ControllerConfig:
+    """What is called as a field of ControllerConfig is that field; users come out of their files."""
+    from mockraft.server.config import ControllerConfig
+    from mockraft.server.security_options import uses_tls
+    from mockraft.server.tls import server_context
+
+    try:
+        options = {**options, **security.users_of(options)}
+        config = ControllerConfig(**{f.name: options[f.name] for f in fields(ControllerConfig) if f.name in options})
+        if uses_tls(config.security_protocol):
+            server_context(config)
+    except (ValueError, OSError) as error:
+        raise typer.BadParameter(str(error)) from error
+    return config
 
 
 async def _run(config: ControllerConfig, chance: random.Random, brokers: int) -> int:

@@ -1,5 +1,6 @@
 """What one controller is told at its start."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,6 +9,9 @@ from mockraft.server.rules import Rule
 
 if TYPE_CHECKING:
     from mockraft.wire.overlay import Overlay
+
+from mockraft.server import security_options
+from mockraft.wire.scram import ScramUser
 
 CLUSTER_ID = "bW9ja3JhZnQtY2x1c3Rlcg"
 """Cluster id of a controller that was given none: a valid Kafka uuid, the same each time."""
@@ -27,6 +31,8 @@ BOUNDS = {
     "metadata_log_max_snapshot_interval_ms": (0, 2**63 - 1),
     "metadata_max_retention_bytes": (0, 2**63 - 1),
     "frame_bytes_max": (64, 2**31 - 1),
+    "connections_max_reauth_ms": (0, 2**63 - 1),
+    "connection_failed_authentication_delay_ms": (0, 2**31 - 1),
 }
 """Lowest and highest value of a number; of those that are not here, 1 is the lowest."""
 
@@ -42,6 +48,9 @@ class ControllerConfig:
     place of Kafka's, `overlay` the messages and records that it speaks beside Kafka's or in their place.
     `super_users` are principals with semicolons between (User:admin;User:broker); naming any turns the authorizer on,
     which without them allows what ACLs allow.
+
+    `ssl_…_file` are PEM files. `plain_users` are passwords by name; `scram_users` are written into a new log, as
+    `kafka-storage format --add-scram` does. There are no users unless they are given.
     """
 
     node_id: int = 3000
@@ -86,6 +95,21 @@ class ControllerConfig:
     delegation_token_expiry_time_ms: int = 86_400_000
     delegation_token_expiry_check_interval_ms: int = 3_600_000
 
+    security_protocol: str = "PLAINTEXT"
+    ssl_certificate_file: Path | None = None
+    ssl_key_file: Path | None = None
+    ssl_truststore_file: Path | None = None
+    ssl_client_auth: str = "none"
+    ssl_principal_mapping_rules: str = "DEFAULT"
+    sasl_enabled_mechanisms: tuple[str, ...] = ()
+    plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    scram_users: tuple[ScramUser, ...] = ()
+    sasl_server_max_receive_size: int = 524_288
+    connections_max_reauth_ms: int = 0
+    connection_failed_authentication_delay_ms: int = 100
+    authentication_timeout_ms: int = 30_000
+    unauthenticated_connections_max: int = 4_096
+
     frame_bytes_max: int = 104_857_600
     received_bytes_max: int = 536_870_912
     write_bytes_max: int = 67_108_864
@@ -107,6 +131,7 @@ class ControllerConfig:
             lowest, highest = BOUNDS.get(option.name, (1, 2**63 - 1))
             if type(value) is int and option.name != "seed" and not lowest <= value <= highest:
                 raise ValueError(f"{option.name}={value}: it must be {lowest} to {highest}")
+        security_options.check(self)
 
     @property
     def has_authorizer(self) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
-from mockraft.server.apis.api import Api, Parked, RequestContext
+from mockraft.server.apis.api import ANONYMOUS, Api, Parked, RequestContext
+from mockraft.server.authentication.sasl_exchange import SaslExchange
+from mockraft.server.journal import ClosedConnection
 from mockraft.wire.connection import FrameReader, Request
-
-ANONYMOUS = "User:ANONYMOUS"
 
 
 class ParkedRequest:
@@ -26,9 +27,10 @@ class ParkedRequest:
 
 
 class Connection:
-    """What the node knows of one connection."""
+    """What the node knows of one connection; `authentication` is its log-in, None where none is to come any more."""
 
     __slots__ = (
+        "authentication",
         "awaits_sent",
         "connection_id",
         "opened_ms",
@@ -37,6 +39,7 @@ class Connection:
         "peer_address",
         "principal",
         "reader",
+        "token_authenticated",
         "waiting",
     )
 
@@ -44,9 +47,33 @@ class Connection:
         self.connection_id = connection_id
         self.peer_address = peer_address
         self.principal = ANONYMOUS
+        self.token_authenticated = False
+        self.authentication: SaslExchange | None = None
         self.opened_ms = opened_ms
         self.reader = FrameReader(frame_bytes_max)
         self.waiting: deque[bytes] = deque()
         self.parked: ParkedRequest | None = None
         self.paused = False
         self.awaits_sent = False
+
+    def context(self, request: Request, listener: str, apis: Mapping[int, Api], now_ms: int) -> RequestContext:
+        """Who asks, how and when, of a request on this connection."""
+        return RequestContext(
+            request.api_key,
+            request.api_version,
+            request.correlation_id,
+            request.client_id or "",
+            self.connection_id,
+            listener,
+            self.principal,
+            self.peer_address,
+            False,
+            now_ms,
+            apis,
+            None,
+            self.token_authenticated,
+        )
+
+    def closed(self, now_ms: int, reason: str, refused: bool, frame: bytes = b"") -> ClosedConnection:
+        """The journal's line on the end of this connection."""
+        return ClosedConnection(self.connection_id, self.peer_address, self.opened_ms, now_ms, reason, refused, frame)

@@ -21,6 +21,7 @@ class Exchange:
 
     Times are milliseconds of the controller's clock. `response_frame` is None when nothing was answered. `served_by`
     says who answered; `failure` is the traceback of a handler that broke, else None. `messages` knows the classes.
+    `principal` is who asked; of SaslAuthenticate the token is left out of the request.
     """
 
     __slots__ = (
@@ -32,6 +33,7 @@ class Exchange:
         "correlation_id",
         "failure",
         "messages",
+        "principal",
         "received_ms",
         "request_frame",
         "response_frame",
@@ -51,6 +53,7 @@ class Exchange:
         served_by: str,
         failure: str | None,
         messages: Any = messages,
+        principal: str = "User:ANONYMOUS",
     ) -> None:
         self.connection_id = connection_id
         self.received_ms = received_ms
@@ -62,6 +65,7 @@ class Exchange:
         self.served_by = served_by
         self.failure = failure
         self.messages = messages
+        self.principal = principal
 
     @property
     def bytes_held(self) -> int:
@@ -96,6 +100,7 @@ class Exchange:
             "apiVersion": self.api_version,
             "correlationId": self.correlation_id,
             "clientId": self.client_id,
+            "principal": self.principal,
             "request": to_json(self.request, self.api_version),
             "response": to_json(self.response, self.response_version),
             "servedBy": self.served_by,

@@ -13,19 +13,23 @@ from __future__ import annotations
 import heapq
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mockraft.server.apis.api import Api, Parked, RequestContext, answer, broken
+from mockraft.server.authentication.gate import Gate
 from mockraft.server.config import ControllerConfig
 from mockraft.server.connection_state import Connection, ParkedRequest
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.effects import Ask, AwaitSent, Close, Effect, PauseReading, ResumeReading, Send
-from mockraft.server.journal import BrokenTick, ClosedConnection, Exchange, Journal
+from mockraft.server.journal import BrokenTick, Exchange, Journal
 from mockraft.server.raft.requests import QuorumRequests
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request, write_response
 from mockraft.wire.errors import WireError
+
+if TYPE_CHECKING:
+    import random
 
 BURST_REQUESTS_MAX = 128
 BURST_BYTES_MAX = 1 << 20
@@ -43,7 +47,13 @@ class Node:
     `next_tick_ms` is when it must call `tick` at the latest.
     """
 
-    def __init__(self, controller: Controller, apis: Mapping[int, Api], journal: Journal | None = None) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        apis: Mapping[int, Api],
+        journal: Journal | None = None,
+        chance: random.Random | None = None,
+    ) -> None:
         config: ControllerConfig = controller.config
         self.controller = controller
         self.apis = apis
@@ -51,6 +61,7 @@ class Node:
         self.messages: Any = config.overlay or messages
         self.journal = journal or Journal(config.journal_entries_max, config.journal_bytes_max)
         self.received_bytes = 0
+        self._gate = Gate(controller, apis, chance)
         self._connections: dict[int, Connection] = {}
         self._parked: dict[int, Connection] = {}
         self._deadlines: list[tuple[int, int, ParkedRequest]] = []
@@ -71,16 +82,27 @@ class Node:
         return len(self._parked)
 
     def connected(self, connection_id: int, peer_address: str, now_ms: int) -> list[Effect]:
-        """A connection was accepted; it is closed at once when there are `connections_max` already."""
-        if len(self._connections) >= self.config.connections_max:
-            reason = (
-                f"refused: {len(self._connections)} connections are open, connections_max={self.config.connections_max}"
-            )
-            closed = ClosedConnection(connection_id, peer_address, now_ms, now_ms, reason, refused=True)
-            self.journal.add_closed(closed, "connections_max")
+        """A connection was accepted; it is closed at once when there are too many already.
+
+        Over TLS its bytes come after `secured`.
+        """
+        connection = Connection(connection_id, peer_address, now_ms, self.config.frame_bytes_max)
+        refused = self._gate.refusal(len(self._connections))
+        if refused is not None:
+            kind, reason = refused
+            self.journal.add_closed(connection.closed(now_ms, reason, refused=True), kind)
             return [Close(connection_id, reason)]
-        self._connections[connection_id] = Connection(connection_id, peer_address, now_ms, self.config.frame_bytes_max)
+        self._connections[connection_id] = connection
+        self._gate.arrived(connection, now_ms)
         return []
+
+    def secured(self, connection_id: int, certificate: bytes | None, now_ms: int) -> list[Effect]:
+        """The TLS handshake of a connection is over; `certificate` is the verified one of its peer in DER, if any."""
+        connection = self._connections.get(connection_id)
+        effects: list[Effect] = []
+        if connection is not None and (refused := self._gate.secured(connection, certificate)):
+            self._close(connection, "tls", refused, now_ms, effects)
+        return effects
 
     def step(self, connection_id: int, data: bytes, now_ms: int) -> list[Effect]:
         """Bytes came in on a connection."""
@@ -95,8 +117,9 @@ class Node:
         except WireError:
             frames = []
         connection.waiting += frames
-        self.received_bytes += reader.partial_bytes - held_before
-        if self.received_bytes > self.config.received_bytes_max and reader.partial_bytes > held_before:
+        grown = reader.partial_bytes - held_before
+        self.received_bytes += grown
+        if grown > 0 and self.received_bytes > self._gate.received_bytes_max(connection_id):
             reason = f"unfinished frames of all connections hold {self.received_bytes} bytes"
             self._close(connection, "received_bytes_max", reason, now_ms, effects)
             return effects
@@ -117,6 +140,7 @@ class Node:
 
     def disconnected(self, connection_id: int, reason: str, now_ms: int) -> None:
         """A connection ended; without effect on one that the node closed itself."""
+        self._gate.left(connection_id)
         connection = self._connections.get(connection_id)
         if connection is None:
             return
@@ -145,6 +169,9 @@ class Node:
             connection = self._connections.get(parked.ctx.connection_id)
             if connection is not None and connection.parked is parked:
                 self._retry(connection, parked, now_ms, True, effects)
+        for connection_id, reason in self._gate.overdue(now_ms):
+            self._close(self._connections[connection_id], "authentication_timeout_ms", reason, now_ms, effects)
+        effects += self._gate.due(now_ms)
         self._after(now_ms, effects)
         return effects
 
@@ -164,7 +191,7 @@ class Node:
         next_ms = max(self.controller.next_tick_ms(now_ms), self._next_controller_tick_ms)
         poll_ms = max(self._quorum.next_poll_ms(now_ms), self._next_quorum_poll_ms)
         deadline_ms = self._deadlines[0][0] if self._deadlines else NEVER_MS
-        return min(next_ms, poll_ms, deadline_ms)
+        return min(next_ms, poll_ms, deadline_ms, self._gate.next_due_ms())
 
     def _tick_controller(self, now_ms: int) -> None:
         self._next_controller_tick_ms = now_ms
@@ -207,6 +234,8 @@ class Node:
 
     def _receive(self, connection: Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> int:
         """Answer or park one request; gives the bytes sent."""
+        if connection.authentication is not None and self._log_in(connection, frame, now_ms, effects):
+            return 0
         try:
             request = parse_request(frame, self.messages)
             api = self.apis.get(request.api_key)
@@ -221,19 +250,7 @@ class Node:
         except WireError as wrong:
             self._close(connection, "request", f"refused: {wrong}", now_ms, effects, frame)
             return 0
-        ctx = RequestContext(
-            request.api_key,
-            version,
-            request.correlation_id,
-            request.client_id or "",
-            connection.connection_id,
-            self.config.controller_listener_name,
-            connection.principal,
-            connection.peer_address,
-            False,
-            now_ms,
-            self.apis,
-        )
+        ctx = connection.context(request, self.config.controller_listener_name, self.apis, now_ms)
         response = answer(api, body, ctx, self.controller)
         if response.__class__ is Parked:
             parked = ParkedRequest(api, request, body, ctx, response)
@@ -244,6 +261,31 @@ class Node:
                 heapq.heappush(self._deadlines, (parked.deadline_ms, self._parked_count, parked))
             return 0
         return self._send(connection, api, request, body, ctx, response, now_ms, effects)
+
+    def _log_in(self, connection: Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> bool:
+        """Let the connection's log-in judge a frame; False where the APIs are to answer it."""
+        exchange = connection.authentication
+        assert exchange is not None
+        verdict = exchange.receive(frame, now_ms)
+        if verdict.passes:
+            return False
+        said: list[Effect] = []
+        if verdict.answer is not None:
+            api, request, body, response = verdict.answer
+            ctx = connection.context(request, self.config.controller_listener_name, self.apis, now_ms)
+            self._send(connection, api, request, body, ctx, response, now_ms, said)
+        elif verdict.token is not None:
+            said.append(Send(connection.connection_id, len(verdict.token).to_bytes(4, "big") + verdict.token))
+        if verdict.failure is None:
+            effects += said
+            if verdict.is_complete:
+                self._gate.admit(connection, exchange)
+        elif verdict.expired:
+            self._close(connection, "session", verdict.failure, now_ms, effects)
+        else:
+            self._forget(connection, verdict.failure, "authentication", now_ms, refused=True)
+            effects += self._gate.refuse(connection.connection_id, said, verdict.failure, now_ms)
+        return True
 
     def _body_without_api(self, request: Request) -> Any:
         """The body for an ApiVersions version that is not known; raises WireError for every other API."""
@@ -287,6 +329,7 @@ class Node:
                 api.served_by,
                 ctx.failure,
                 self.messages,
+                ctx.principal,
             )
         )
         return len(data)
@@ -340,17 +383,10 @@ class Node:
         self, connection: Connection, reason: str, kind: str, now_ms: int, refused: bool, frame: bytes = b""
     ) -> None:
         del self._connections[connection.connection_id]
+        self._gate.known(connection.connection_id)
         self._parked.pop(connection.connection_id, None)
         self.received_bytes -= connection.reader.partial_bytes
         connection.parked = None
         connection.waiting.clear()
-        closed = ClosedConnection(
-            connection.connection_id,
-            connection.peer_address,
-            connection.opened_ms,
-            now_ms,
-            reason,
-            refused,
-            frame[:REFUSED_FRAME_BYTES_KEPT],
-        )
+        closed = connection.closed(now_ms, reason, refused, frame[:REFUSED_FRAME_BYTES_KEPT])
         self.journal.add_closed(closed, kind)

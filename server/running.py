@@ -14,7 +14,9 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
+from mockraft.server.security_options import uses_tls
 from mockraft.server.tcp import TcpListener, bind
+from mockraft.server.tls import server_context
 
 WILDCARD_HOSTS = ("", "0.0.0.0", "::")
 
@@ -53,10 +55,11 @@ class RunningController:
         """Bind (unless given a socket that is `bound`), recover or begin the log, and listen.
 
         Raises OSError when the address cannot be had, and what Raft.open raises when the data directory is not
-        usable or belongs to another cluster.
+        usable or belongs to another cluster; ValueError for certificates that cannot be used.
         """
         clock = clock or RealClock()
         chance = chance or random.Random(config.seed)
+        tls = server_context(config) if uses_tls(config.security_protocol) else None
         with contextlib.ExitStack() as undo:
             # The log's head names the port, so the port comes first.
             bound = bound or bind(config.host, config.port)
@@ -70,8 +73,10 @@ class RunningController:
                 from mockraft.server.apis.overlaid import apis_over
 
                 apis = apis_over(APIS, config.overlay)
-            node = Node(Controller(config, raft, chance, now_ms), apis)
-            listener = TcpListener(node, clock)
+            # Nonces nobody can foretell, unless the run shall repeat.
+            nonces = random.SystemRandom() if config.seed is None else random.Random(config.seed)
+            node = Node(Controller(config, raft, chance, now_ms), apis, chance=nonces)
+            listener = TcpListener(node, clock, tls)
             await listener.start(bound)
             undo.pop_all()
         return cls(node, listener, clock)

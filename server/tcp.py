@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +17,7 @@ from mockraft.server.clock import Clock, Timer
 from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.effects import Ask, AwaitSent, Close, Effect, PauseReading, ResumeReading, Send
 from mockraft.server.node import Node
+from mockraft.server.tls import TlsError, TlsSession
 
 if TYPE_CHECKING:
     from mockraft.server.peers import Peers
@@ -30,12 +32,14 @@ IDLE_SWEEPS = 4
 class TcpListener:
     """A node's listener on one bound socket.
 
-    Use `start` and `stop` from a running event loop. `clock` gives the node its time and its ticks.
+    Use `start` and `stop` from a running event loop. `clock` gives the node its time and its ticks; with `tls` every
+    connection begins with a handshake.
     """
 
-    def __init__(self, node: Node, clock: Clock) -> None:
+    def __init__(self, node: Node, clock: Clock, tls: ssl.SSLContext | None = None) -> None:
         self.node = node
         self.clock = clock
+        self.tls = tls
         self._peers: dict[int, _Peer] = {}
         self._connections_made = 0
         self._server: asyncio.Server | None = None
@@ -48,7 +52,7 @@ class TcpListener:
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket and begin to tick."""
         self.loop = asyncio.get_running_loop()
-        self._server = await self.loop.create_server(lambda: _Peer(self), sock=bound, backlog=BACKLOG)
+        self._server = await self.loop.create_server(self._new_peer, sock=bound, backlog=BACKLOG)
         self._arm()
         self._sweep_idle()
 
@@ -81,6 +85,9 @@ class TcpListener:
         if is_shut:
             for peer in self.peers():
                 peer.transport.abort()
+
+    def _new_peer(self) -> _Peer:
+        return _Peer(self) if self.tls is None else _TlsPeer(self, self.tls)
 
     def peers(self) -> list[_Peer]:
         """The connections whose sockets are open, oldest first."""
@@ -284,6 +291,51 @@ class _Peer(asyncio.Protocol):
     def _give_up(self, kind: str, reason: str) -> None:
         self._listener.close_peer(self.connection_id, kind, reason)
         self.transport.abort()
+
+
+class _TlsPeer(_Peer):
+    """One accepted connection with TLS on it."""
+
+    __slots__ = ("_secured", "_tls")
+
+    def __init__(self, listener: TcpListener, context: ssl.SSLContext) -> None:
+        super().__init__(listener)
+        self._tls = TlsSession(context)
+        self._secured = False
+
+    def data_received(self, data: bytes) -> None:
+        listener, tls = self._listener, self._tls
+        self.active_at = listener.loop.time()
+        try:
+            received = tls.receive(data)
+        except TlsError as failure:
+            self._write_tls()
+            listener.close_peer(self.connection_id, "tls", f"refused: TLS failed: {failure}")
+            return
+        self._write_tls()
+        now_ms = listener.clock.now_ms()
+        if tls.established and not self._secured:
+            self._secured = True
+            listener.perform(listener.node.secured(self.connection_id, tls.peer_certificate, now_ms))
+        if received:
+            listener.perform(listener.node.step(self.connection_id, received, now_ms))
+        if tls.ended:
+            self.close()
+
+    def send(self, data: bytes) -> None:
+        """Encrypt and write."""
+        self._tls.send(data)
+        super().send(self._tls.outgoing())
+
+    def close(self) -> None:
+        """Say in TLS that this is the end, too."""
+        self._tls.end()
+        self._write_tls()
+        super().close()
+
+    def _write_tls(self) -> None:
+        if (data := self._tls.outgoing()) and not self.transport.is_closing():
+            self.transport.write(data)
 
 
 def bind(host: str, port: int) -> socket.socket:

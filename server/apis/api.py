@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from mockraft.server.controller.controller import Controller
 
 
+ANONYMOUS = "User:ANONYMOUS"
+"""Who asks where nobody has to say who they are."""
+
+
 class Parked(NamedTuple):
     """A handler's way to say: not yet.
 
@@ -63,8 +67,7 @@ class RequestContext:
     """Who asked, how and when (Kafka's RequestContext). `principal` is written as `User:name`.
 
     `apis` is the node's table by API key; `failure` is set when the handler broke, `refused_with` to the code with
-    which it refused the request as a whole. `token_authenticated`: the principal of a forwarded request logged in with
-    a delegation token.
+    which it refused the request as a whole. `token_authenticated`: the principal logged in with a delegation token.
     """
 
     api_key: int
@@ -82,10 +85,12 @@ class RequestContext:
     token_authenticated: bool = False
     refused_with: int = 0
 
-    @property
-    def allows_token_requests(self) -> bool:
-        """Whether it may ask about delegation tokens on this PLAINTEXT listener (ControllerApis.allowTokenRequests)."""
-        return self.forwarded and not self.token_authenticated
+    def allows_token_requests(self, security_protocol: str) -> bool:
+        """Whether it may ask about delegation tokens on such a listener (ControllerApis.allowTokenRequests)."""
+        if self.token_authenticated:
+            return False
+        is_nobody = security_protocol == "PLAINTEXT" or (security_protocol == "SSL" and self.principal == ANONYMOUS)
+        return self.forwarded or not is_nobody
 
 
 def answer(api: Api, request: Any, ctx: RequestContext, controller: Controller) -> Any:

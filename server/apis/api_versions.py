@@ -28,9 +28,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     """The APIs and features of this controller, or what is wrong with the question."""
     if not API.min_version <= ctx.api_version <= API.max_version:
         return error(request, error_codes.UNSUPPORTED_VERSION, None)
-    if ctx.api_version >= 3 and not (
-        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
-    ):
+    if not is_valid(request, ctx.api_version):
         return error(request, error_codes.INVALID_REQUEST, None)
     return ApiVersionsResponse(
         api_keys=[_versions(api) for api in ctx.apis.values()],
@@ -46,6 +44,12 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
         ],
         finalized_features_epoch=controller.features_epoch,
     )
+
+
+def is_valid(request: Any, version: int) -> bool:
+    """Whether a request of a version that is known says properly which software asks (ApiVersionsRequest.isValid)."""
+    names = (request.client_software_name, request.client_software_version)
+    return version < 3 or all(_SOFTWARE.fullmatch(name) for name in names)
 
 
 def error(_request: Any, error_code: int, _message: str | None) -> Any:

@@ -25,7 +25,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> CreateD
         if request.owner_principal_type is None:
             return _response(ctx, ANONYMOUS, ANONYMOUS, error_codes.UNKNOWN_SERVER_ERROR, -1)
         owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
-    if not ctx.allows_token_requests:
+    if not ctx.allows_token_requests(controller.config.security_protocol):
         return _response(ctx, owner, ctx.principal, error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, -1)
     renewers = [(each.principal_type, each.principal_name) for each in request.renewers]
     try:

@@ -16,7 +16,7 @@ from mockraft.wire.messages.expire_delegation_token_response import ExpireDelega
 
 def handle(request: Any, ctx: RequestContext, controller: Controller) -> ExpireDelegationTokenResponse:
     """When the token expires; a negative period ends it at once."""
-    if not ctx.allows_token_requests:
+    if not ctx.allows_token_requests(controller.config.security_protocol):
         code = error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
         return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
     result = delegation_tokens.expire_token(

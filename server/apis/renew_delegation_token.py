@@ -16,7 +16,7 @@ from mockraft.wire.messages.renew_delegation_token_response import RenewDelegati
 
 def handle(request: Any, ctx: RequestContext, controller: Controller) -> RenewDelegationTokenResponse:
     """When the renewed token expires."""
-    if not ctx.allows_token_requests:
+    if not ctx.allows_token_requests(controller.config.security_protocol):
         code = error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
         return RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
     result = delegation_tokens.renew_token(controller, request.hmac, ctx.principal, request.renew_period_ms, ctx.now_ms)

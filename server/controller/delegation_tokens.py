@@ -60,7 +60,7 @@ def create_token(
         expiration_timestamp=min(max_timestamp, _later(now_ms, config.delegation_token_expiry_time_ms)),
     )
     token_id = uuids.text_of(random_uuid(controller.chance))
-    created = CreatedToken(token_id, _hmac_of(secret_key, token_id), token)
+    created = CreatedToken(token_id, hmac_of(secret_key, token_id), token)
     return ControllerResult([token.to_record(token_id)], created, "delegation token created")
 
 
@@ -121,12 +121,13 @@ def _secret_key(controller: "Controller") -> bytes:
 def _find(controller: "Controller", token_hmac: bytes) -> tuple[str, DelegationToken]:
     secret_key = _secret_key(controller)
     for token_id, token in controller.image.security.delegation_tokens.items():
-        if hmac.compare_digest(_hmac_of(secret_key, token_id), token_hmac):
+        if hmac.compare_digest(hmac_of(secret_key, token_id), token_hmac):
             return token_id, token
     raise ApiError(error_codes.DELEGATION_TOKEN_NOT_FOUND)
 
 
-def _hmac_of(secret_key: bytes, token_id: str) -> bytes:
+def hmac_of(secret_key: bytes, token_id: str) -> bytes:
+    """What a token's owner shows to prove that it is theirs."""
     return hmac.digest(secret_key, token_id.encode(), "sha512")
 
 

@@ -5,7 +5,7 @@ tables are kept in schemas_json/<release>/features.json.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -123,18 +123,24 @@ def default_feature_levels(level: int) -> dict[str, int]:
 
 
 def bootstrap_records(
-    level: int, *, min_insync_replicas: int = 1, feature_levels: Mapping[str, int] | None = None
+    level: int,
+    *,
+    min_insync_replicas: int = 1,
+    feature_levels: Mapping[str, int] | None = None,
+    others: Sequence[RecordAt] = (),
 ) -> list[RecordAt]:
     """The records that an active 4.3.1 controller writes into an empty log at a metadata.version level.
 
     `feature_levels` overrides the defaults per feature, as `kafka-storage format --feature` does; a feature at level 0
-    is left out. With eligible leader replicas on, min.insync.replicas is set for the cluster to `min_insync_replicas`.
+    is left out; `others` are records that it was told to write besides. With eligible leader replicas on,
+    min.insync.replicas is set for the cluster to `min_insync_replicas`.
     ValueError for a level or feature that the release does not support.
     """
     version = metadata_version(level)
     levels = {**default_feature_levels(level), **_checked(level, feature_levels or {})}
     bootstrap = [_feature_level_record(METADATA_VERSION, level)]
     bootstrap += [_feature_level_record(name, value) for name, value in sorted(levels.items()) if value > 0]
+    bootstrap += others
     if levels.get(ELR_VERSION, 0) > 0:
         config = ConfigRecord(
             resource_type=_BROKER_CONFIG_TYPE,

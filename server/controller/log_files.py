@@ -98,8 +98,11 @@ class LogFiles:
         """Remember where each epoch began. OSError when it cannot be written."""
         self._data_dir.write_leader_epochs(epochs)
 
-    def bootstrap_records(self) -> list[RecordAt] | None:
-        """What an empty log begins with where `kafka-storage format` chose it (bootstrap.checkpoint), else None."""
+    def bootstrap_records(self, more: Sequence[RecordAt] = ()) -> list[RecordAt] | None:
+        """What an empty log begins with where `kafka-storage format` chose it (bootstrap.checkpoint), else None.
+
+        `more` is written as if it had been chosen there.
+        """
         path = self._data_dir.path / "bootstrap.checkpoint"
         if not path.exists():
             return None
@@ -110,14 +113,14 @@ class LogFiles:
         levels = {at.record.name: at.record.feature_level for at in found if _is_feature(at)}
         level = levels.pop(features.METADATA_VERSION, self._config.metadata_version)
         try:
-            records = features.bootstrap_records(
-                level, min_insync_replicas=self._config.min_insync_replicas, feature_levels=_all_levels(level, levels)
+            return features.bootstrap_records(
+                level,
+                min_insync_replicas=self._config.min_insync_replicas,
+                feature_levels=_all_levels(level, levels),
+                others=[*(at for at in found if not _is_feature(at)), *more],
             )
         except ValueError as error:
             raise DataDirError(f"{path}: {error}") from error
-        others = [at for at in found if not _is_feature(at)]
-        end = len(records) - ("metadata_transaction" in features.metadata_version(level).supports)
-        return [*records[:end], *others, *records[end:]]
 
     def close(self) -> None:
         """Flush, close and unlock."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller import features, quorum, snapshot
+from mockraft.server.controller import features, quorum, scram, snapshot
 from mockraft.server.controller.data_dir import DataDirError, StorageError, random_uuid
 from mockraft.server.controller.log_batches import LogBatches
 from mockraft.server.controller.log_files import LogFiles
@@ -133,9 +133,11 @@ class MetadataLog:
 
     def bootstrap_records(self) -> list[RecordAt]:
         """What the first leader of an empty log writes: what `kafka-storage format` chose, or the configuration."""
-        formatted = self._files.bootstrap_records() if self._files is not None else None
+        config = self.config
+        users = [scram.record_of(user, self.directory_id) for user in config.scram_users]
+        formatted = self._files.bootstrap_records(users) if self._files is not None else None
         return formatted or features.bootstrap_records(
-            self.config.metadata_version, min_insync_replicas=self.config.min_insync_replicas
+            config.metadata_version, min_insync_replicas=config.min_insync_replicas, others=users
         )
 
     def upgrade_kraft_version(self, level: int, now_ms: int) -> None:

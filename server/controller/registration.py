@@ -7,6 +7,7 @@ from mockraft.server.controller.features import KRAFT_VERSION, METADATA_VERSION,
 from mockraft.server.controller.image import BrokerRegistration, directory_ids
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.server.rules import Rule
+from mockraft.server.security_options import SECURITY_PROTOCOLS
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Listener
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
@@ -27,7 +28,6 @@ CLEAN_SHUTDOWN_SINCE: Final = 3
 """Version of BrokerRegistrationRequest that first tells the previous broker epoch."""
 
 _NEVER_REGISTERED_EPOCH = -2
-PLAINTEXT: Final = 0
 _SECURITY_PROTOCOL_MAX = 3
 
 
@@ -136,7 +136,7 @@ def registration_of(controller: "Controller") -> ControllerRegistrationRequest:
                 name=config.controller_listener_name,
                 host=config.voter_host,
                 port=config.voter_port,
-                security_protocol=PLAINTEXT,
+                security_protocol=SECURITY_PROTOCOLS[config.security_protocol],
             )
         ],
         features=[

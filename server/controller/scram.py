@@ -1,13 +1,12 @@
 """SCRAM credentials: what an administrator asks for, and the records for it (ScramControlManager, KIP-554, KIP-900)."""
 
-import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from mockraft.server.controller.java_values import in_hash_map_order
 from mockraft.server.controller.result import ApiError, ControllerResult
-from mockraft.wire import error_codes
+from mockraft.wire import error_codes, scram
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
@@ -15,11 +14,11 @@ from mockraft.wire.records.user_scram_credential_record import UserScramCredenti
 if TYPE_CHECKING:
     from mockraft.server.controller.controller import Controller
 
-HASHES: Final[Mapping[int, str]] = {1: "sha256", 2: "sha512"}
+HASHES: Final[Mapping[int, str]] = dict(enumerate(scram.HASHES.values(), 1))
 """Hash function by mechanism: 1 is SCRAM-SHA-256, 2 SCRAM-SHA-512."""
 
-ITERATIONS_MIN: Final = 4096
-ITERATIONS_MAX: Final = 16384
+NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(scram.HASHES, 1)}
+"""Number of a mechanism by its name."""
 
 
 class Deletion(NamedTuple):
@@ -108,22 +107,31 @@ def _refusal(controller: "Controller", alteration: Alteration) -> ApiError | Non
     if isinstance(alteration, Deletion):
         if (alteration.mechanism, alteration.user) not in controller.image.security.scram:
             return ApiError(error_codes.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
-    elif alteration.iterations < ITERATIONS_MIN:
+    elif alteration.iterations < scram.ITERATIONS_MIN:
         return ApiError(error_codes.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
-    elif alteration.iterations > ITERATIONS_MAX:
+    elif alteration.iterations > scram.ITERATIONS_MAX:
         return ApiError(error_codes.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
     return None
+
+
+def record_of(user: scram.ScramUser, directory_id: bytes) -> RecordAt:
+    """What `kafka-storage format --add-scram` writes for a user (ScramParser).
+
+    The salt follows from the log's directory id, which is drawn for each log, so no two logs or users share one.
+    """
+    salt = hmac.digest(directory_id, f"{user.mechanism},{user.name}".encode(), "sha256")
+    salted = scram.salted_password(scram.HASHES[user.mechanism], user.password, salt, user.iterations)
+    return RecordAt(_credential(Upsertion(user.name, NUMBERS[user.mechanism], user.iterations, salt, salted)), 0)
 
 
 def _credential(upsertion: Upsertion) -> UserScramCredentialRecord:
     """What a server keeps instead of the salted password (ScramFormatter, RFC 5802 section 3)."""
     hash_name = HASHES[upsertion.mechanism]
-    client_key = hmac.digest(upsertion.salted_password, b"Client Key", hash_name)
     return UserScramCredentialRecord(
         name=upsertion.user,
         mechanism=upsertion.mechanism,
         salt=upsertion.salt,
-        stored_key=hashlib.new(hash_name, client_key).digest(),
-        server_key=hmac.digest(upsertion.salted_password, b"Server Key", hash_name),
+        stored_key=scram.stored_key(hash_name, scram.client_key(hash_name, upsertion.salted_password)),
+        server_key=scram.server_key(hash_name, upsertion.salted_password),
         iterations=upsertion.iterations,
     )

@@ -1,0 +1,84 @@
+"""A certificate authority for tests: made in a folder, good for a day, trusted by nobody else. Needs `openssl`."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+_DAYS = "1"
+_HOSTS = "DNS:localhost,IP:127.0.0.1,IP:::1"
+
+
+class Certificate(NamedTuple):
+    """PEM files of one holder: the certificate, its key, and both in one as Kafka's PEM keystores are."""
+
+    certificate: Path
+    key: Path
+    keystore: Path
+
+
+class CertificateAuthority:
+    """A throw-away authority whose certificates are good for `localhost` and the loopback addresses.
+
+    Args:
+        directory: where its files go; made when it is not there.
+
+    Raises:
+        RuntimeError: there is no `openssl`, or it refused.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.certificate = directory / "ca.pem"
+        self._key = directory / "ca.key"
+        _new_key(self._key)
+        name = "/CN=mockraft test authority"
+        _openssl("req", "-x509", "-new", "-key", self._key, "-days", _DAYS, "-subj", name, "-out", self.certificate)
+
+    def issue(self, subject: str, *, file_name: str | None = None, hosts: str = _HOSTS) -> Certificate:
+        """A new key and its certificate.
+
+        Args:
+            subject: the holder as `openssl` writes it, the widest first: ``/O=mockraft/CN=broker-1``.
+            file_name: the files' name without its ending; by default the last part of the subject.
+            hosts: what it is good for, in the form of `openssl`'s subjectAltName.
+        """
+        name = file_name or subject.rpartition("=")[2]
+        certificate, key, request = (self.directory / f"{name}{ending}" for ending in (".pem", ".key", ".csr"))
+        _new_key(key)
+        _openssl("req", "-new", "-utf8", "-key", key, "-subj", subject, "-out", request)
+        extensions = self.directory / f"{name}.ext"
+        extensions.write_text(f"subjectAltName={hosts}\nextendedKeyUsage=serverAuth,clientAuth\n")
+        signed = (
+            "-CA",
+            self.certificate,
+            "-CAkey",
+            self._key,
+            "-CAcreateserial",
+            "-days",
+            _DAYS,
+            "-extfile",
+            extensions,
+        )
+        _openssl("x509", "-req", "-in", request, *signed, "-out", certificate)
+        keystore = self.directory / f"{name}.keystore.pem"
+        keystore.write_text(key.read_text() + certificate.read_text())
+        keystore.chmod(0o600)
+        return Certificate(certificate, key, keystore)
+
+
+def _new_key(path: Path) -> None:
+    """An elliptic key in PKCS #8, the one form of PEM that both Java and Python read."""
+    path.touch(0o600)
+    _openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", path)
+
+
+def _openssl(*arguments: str | Path) -> None:
+    try:
+        done = subprocess.run(["openssl", *map(str, arguments)], capture_output=True, text=True, timeout=30)
+    except FileNotFoundError as error:
+        raise RuntimeError("certificates are made with the command openssl, which is not on the PATH") from error
+    if done.returncode != 0:
+        raise RuntimeError(f"openssl {' '.join(map(str, arguments))}: {done.stderr.strip()}")

@@ -1,0 +1,70 @@
+"""What the controller knows about users: passwords of the configuration, SCRAM credentials and tokens of the image."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from typing import NamedTuple
+
+from mockraft.server.controller import delegation_tokens
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.image.security import ScramCredential
+from mockraft.server.controller.scram import NUMBERS
+from mockraft.wire import scram
+
+TOKEN_CREDENTIALS_KEPT = 1_000
+
+
+class TokenCredential(NamedTuple):
+    """A delegation token as somebody who logs in with it: a credential, whose it is, and until when (ms)."""
+
+    credential: ScramCredential
+    owner: str
+    expiration_timestamp: int
+
+
+class Credentials:
+    """Looks users up at the time of asking, so a changed password counts from the next log-in on."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._of_tokens: dict[tuple[str, str], ScramCredential] = {}
+
+    def password_is(self, user: str, password: str) -> bool | None:
+        """Whether it is the user's password for PLAIN, in a time that does not tell; None for nobody's name."""
+        known = self._controller.config.plain_users.get(user)
+        # Digests are equally long, so the time says nothing about the length either.
+        same = hmac.compare_digest(_digest(password), _digest(known or ""))
+        return None if known is None else same
+
+    def scram(self, mechanism: str, user: str) -> ScramCredential | None:
+        """A user's credential."""
+        return self._controller.image.security.scram.get((NUMBERS[mechanism], user))
+
+    def token(self, mechanism: str, token_id: str) -> TokenCredential | None:
+        """A token's credential: its HMAC is the password (DelegationTokenManager.prepareScramCredentials)."""
+        token = self._controller.image.security.delegation_tokens.get(token_id)
+        secret_key = self._controller.config.delegation_token_secret_key
+        if token is None or not secret_key:
+            return None
+        credential = self._of_tokens.get((mechanism, token_id))
+        if credential is None:
+            credential = _token_credential(mechanism, token_id, secret_key)
+            if len(self._of_tokens) >= TOKEN_CREDENTIALS_KEPT:
+                del self._of_tokens[next(iter(self._of_tokens))]
+            self._of_tokens[mechanism, token_id] = credential
+        return TokenCredential(credential, token.owner.partition(":")[2], token.expiration_timestamp)
+
+
+def _token_credential(mechanism: str, token_id: str, secret_key: str) -> ScramCredential:
+    hash_name = scram.HASHES[mechanism]
+    password = base64.b64encode(delegation_tokens.hmac_of(secret_key.encode(), token_id)).decode()
+    salt = hmac.digest(secret_key.encode(), f"salt of {mechanism} {token_id}".encode(), "sha256")
+    salted = scram.salted_password(hash_name, password, salt, scram.ITERATIONS_MIN)
+    stored_key = scram.stored_key(hash_name, scram.client_key(hash_name, salted))
+    return ScramCredential(salt, stored_key, scram.server_key(hash_name, salted), scram.ITERATIONS_MIN)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,195 @@
+"""The server's side of PLAIN (RFC 4616) and SCRAM (RFC 5802), as Kafka's PlainSaslServer and ScramSaslServer do them.
+
+A mechanism takes the client's tokens one by one and gives what is answered. When it `is_complete`, `user` is who logged
+in. No sockets, no time: the exchange around it is `sasl_exchange`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import random
+import re
+from typing import NoReturn, Protocol
+
+from mockraft.server.authentication.credentials import Credentials
+from mockraft.server.controller.image.security import ScramCredential
+from mockraft.wire import scram
+
+PLAIN = "PLAIN"
+
+
+class AuthenticationError(Exception):
+    """Why somebody was not let in. `told` is what they may know (Kafka's words), None for nothing but that."""
+
+    def __init__(self, reason: str, told: str | None = None) -> None:
+        super().__init__(reason)
+        self.told = told
+
+
+class Mechanism(Protocol):
+    """One log-in under way.
+
+    `is_token`: it is with a delegation token, which is good until `credential_expiration_ms` (since the epoch).
+    """
+
+    user: str
+    is_complete: bool
+    is_token: bool
+    credential_expiration_ms: int | None
+
+    def evaluate(self, token: bytes) -> bytes:
+        """Answer the client's next token; AuthenticationError ends it."""
+        ...
+
+
+def mechanism(name: str, credentials: Credentials, chance: random.Random) -> Mechanism:
+    """A new log-in with the mechanism of this name."""
+    return Plain(credentials) if name == PLAIN else Scram(name, credentials, chance)
+
+
+class Plain:
+    """One token: whom one wants to act as (empty or oneself), name and password, between zero bytes."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self.user = ""
+        self.is_complete = False
+        self.is_token = False
+        self.credential_expiration_ms: int | None = None
+        self._credentials = credentials
+
+    def evaluate(self, token: bytes) -> bytes:
+        """Check name and password."""
+        parts = token.decode("utf-8", "replace").split("\0", 3)
+        if len(parts) != 3:
+            _deny(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
+        authorization_id, user, password = parts
+        if not user:
+            _deny("Authentication failed: username not specified")
+        if not password:
+            _deny("Authentication failed: password not specified")
+        known = self._credentials.password_is(user, password)
+        if not known:
+            reason = f"PLAIN: {'no user' if known is None else 'wrong password of'} {user!r}"
+            raise AuthenticationError(reason, "Authentication failed: Invalid username or password")
+        _check_authorization_id(authorization_id, user)
+        self.user = user
+        self.is_complete = True
+        return b""
+
+
+_SASL_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+_VALUE = r"[\x01-\x2b\x2d-\x7f]+"
+_PRINTABLE = r"[\x21-\x2b\x2d-\x7e]+"
+_EXTENSIONS = rf"(?P<extensions>(?:,[A-Za-z]+={_VALUE})*)"
+_BASE64 = r"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
+
+_CLIENT_FIRST = re.compile(
+    rf"n,(?:a=(?P<authorization_id>{_SASL_NAME}))?,"
+    rf"(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_SASL_NAME}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS})"
+)
+_CLIENT_FINAL = re.compile(
+    rf"(?P<without_proof>c=(?:{_BASE64}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})"
+)
+
+CLIENT_FIRST_BYTES_MAX = 8_192
+"""What is kept of a stranger between the two messages; Java's client says about forty bytes and the name."""
+
+_NONCE_BITS = 130
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class Scram:
+    """Two tokens: name and nonce, then the proof that one has the password; `tokenauth=true` logs in with a token."""
+
+    def __init__(self, name: str, credentials: Credentials, chance: random.Random) -> None:
+        self.user = ""
+        self.is_complete = False
+        self.is_token = False
+        self.credential_expiration_ms: int | None = None
+        self._name = name
+        self._hash_name = scram.HASHES[name]
+        self._credentials = credentials
+        self._chance = chance
+        self._credential: ScramCredential | None = None
+        self._said = ""
+        self._nonce = ""
+
+    def evaluate(self, token: bytes) -> bytes:
+        """Answer the first message with salt and iterations, the last with the server's own proof."""
+        return self._first(token) if self._credential is None else self._final(token, self._credential)
+
+    def _first(self, token: bytes) -> bytes:
+        if len(token) > CLIENT_FIRST_BYTES_MAX:
+            raise AuthenticationError(f"{self._name}: a first message of {len(token)} bytes")
+        message = _matched(_CLIENT_FIRST, token, f"{self._name}: the client's first message is malformed")
+        try:
+            name = scram.name_of(message["name"])
+        except ValueError as error:
+            raise AuthenticationError(f"{self._name}: {error}") from error
+        extensions = dict(part.split("=", 1) for part in message["extensions"].split(",") if part)
+        credential = self._found(name, extensions.get("tokenauth", "").lower() == "true")
+        _check_authorization_id(message["authorization_id"] or "", name)
+        if credential.iterations < scram.ITERATIONS_MIN:
+            raise AuthenticationError(f"{self._name}: {credential.iterations} iterations of {name!r} are too few")
+        self._credential = credential
+        self._nonce = message["nonce"] + self._server_nonce()
+        answer = f"r={self._nonce},s={base64.b64encode(credential.salt).decode()},i={credential.iterations}"
+        self._said = f"{message['bare']},{answer}"
+        return answer.encode()
+
+    def _found(self, name: str, is_token: bool) -> ScramCredential:
+        if not is_token:
+            self.user = name
+            credential = self._credentials.scram(self._name, name)
+            if credential is None:
+                raise AuthenticationError(f"{self._name}: no user {name!r}")
+            return credential
+        token = self._credentials.token(self._name, name)
+        if token is None:
+            raise AuthenticationError(f"{self._name}: no delegation token {name!r}")
+        self.is_token = True
+        self.user = token.owner
+        self.credential_expiration_ms = token.expiration_timestamp
+        return token.credential
+
+    def _final(self, token: bytes, credential: ScramCredential) -> bytes:
+        message = _matched(_CLIENT_FINAL, token, f"{self._name}: the client's last message is malformed")
+        if message["nonce"] != self._nonce:
+            raise AuthenticationError(f"{self._name}: the nonce of {self.user!r} is not the one that was given")
+        auth_message = f"{self._said},{message['without_proof']}".encode()
+        proof = base64.b64decode(message["proof"])
+        expected = scram.signature(self._hash_name, credential.stored_key, auth_message)
+        client_key = scram.xor(expected, proof) if len(proof) == len(expected) else b""
+        stored_key = hashlib.new(self._hash_name, client_key).digest()
+        if not hmac.compare_digest(stored_key, credential.stored_key):
+            raise AuthenticationError(f"{self._name}: wrong password of {self.user!r}")
+        self.is_complete = True
+        signature = scram.signature(self._hash_name, credential.server_key, auth_message)
+        return b"v=" + base64.b64encode(signature)
+
+    def _server_nonce(self) -> str:
+        """As ScramFormatter.secureRandomString: 130 bits in digits and small letters."""
+        number, digits = self._chance.getrandbits(_NONCE_BITS), ""
+        while number:
+            number, digit = divmod(number, len(_DIGITS))
+            digits += _DIGITS[digit]
+        return digits or "0"
+
+
+def _matched(pattern: re.Pattern[str], token: bytes, reason: str) -> re.Match[str]:
+    found = pattern.fullmatch(token.decode("ascii", "replace"))
+    if found is None:
+        raise AuthenticationError(reason)
+    return found
+
+
+def _check_authorization_id(authorization_id: str, user: str) -> None:
+    if authorization_id and authorization_id != user:
+        told = "Authentication failed: Client requested an authorization id that is different from username"
+        raise AuthenticationError(f"{user!r} wants to act as {authorization_id!r}", told)
+
+
+def _deny(told: str) -> NoReturn:
+    raise AuthenticationError(told, told)

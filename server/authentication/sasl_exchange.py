@@ -1,0 +1,267 @@
+"""What a connection on a SASL listener may say until it has said who it is: KIP-43, KIP-152, KIP-368.
+
+Source: SaslServerAuthenticator.
+
+One object per connection, fed with request frames. Its verdict on each is data: let it through to the APIs, answer it,
+or turn the connection away. Afterwards it stays only where the session has an end, for logging in again.
+"""
+
+from __future__ import annotations
+
+import random
+import traceback
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Any, Final, NamedTuple
+
+from mockraft.server.apis import api_versions, sasl_authenticate, sasl_handshake
+from mockraft.server.apis.api import Api
+from mockraft.server.authentication.credentials import Credentials
+from mockraft.server.authentication.mechanisms import AuthenticationError, Mechanism, mechanism
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.java_values import in_hash_map_order
+from mockraft.wire import api_keys, error_codes
+from mockraft.wire.connection import Request, parse_request
+from mockraft.wire.errors import WireError
+from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from mockraft.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from mockraft.wire.messages.sasl_handshake_response import SaslHandshakeResponse
+
+REAUTHENTICATION_PAUSE_MS: Final = 1_000
+"""KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS."""
+
+
+class State(Enum):
+    """SaslServerAuthenticator.SaslState; what failed has none any more."""
+
+    INITIAL_REQUEST = auto()
+    HANDSHAKE_OR_VERSIONS_REQUEST = auto()
+    HANDSHAKE_REQUEST = auto()
+    AUTHENTICATE = auto()
+    COMPLETE = auto()
+    REAUTH_PROCESS_HANDSHAKE = auto()
+    REAUTH_BAD_MECHANISM = auto()
+
+
+_FIRST = frozenset({api_keys.API_VERSIONS, api_keys.SASL_HANDSHAKE})
+_HANDSHAKE = frozenset({api_keys.SASL_HANDSHAKE})
+TAKEN: Final[Mapping[State, frozenset[int]]] = {
+    State.INITIAL_REQUEST: _FIRST,
+    State.HANDSHAKE_OR_VERSIONS_REQUEST: _FIRST,
+    State.HANDSHAKE_REQUEST: _HANDSHAKE,
+    State.REAUTH_PROCESS_HANDSHAKE: _HANDSHAKE,
+    State.AUTHENTICATE: frozenset({api_keys.SASL_AUTHENTICATE}),
+}
+"""The APIs that are taken in each state in which only some are."""
+
+
+class Answer(NamedTuple):
+    """A response in Kafka's form; the request's frame is as it may be remembered, without what it proves."""
+
+    api: Api
+    request: Request
+    body: Any
+    response: Any
+
+
+class Verdict(NamedTuple):
+    """What becomes of a frame.
+
+    `passes`: the API answers it. Else `answer` or the bare bytes of `token` are said, if any. With a `failure` (the
+    real reason, for the journal) the connection is turned away after that; `expired`, at once. `is_complete`: it is
+    known from now on who is there.
+    """
+
+    passes: bool = False
+    answer: Answer | None = None
+    token: bytes | None = None
+    failure: str | None = None
+    expired: bool = False
+    is_complete: bool = False
+
+
+_PASSES: Final = Verdict(passes=True)
+
+
+class SaslExchange:
+    """A connection's log-in.
+
+    Once complete, `principal` is `User:name`; `session_ends_ms` is None for a session without end.
+    """
+
+    def __init__(
+        self, config: ControllerConfig, apis: Mapping[int, Api], credentials: Credentials, chance: random.Random
+    ) -> None:
+        self.state = State.INITIAL_REQUEST
+        self.principal = ""
+        self.token_authenticated = False
+        self.session_ends_ms: int | None = None
+        self._config = config
+        self._apis = apis
+        self._credentials = credentials
+        self._chance = chance
+        self._name = ""
+        self._mechanism: Mechanism | None = None
+        self._has_headers = False
+        self._reauthenticates = False
+        self._reauthentication_began_ms: int | None = None
+
+    def receive(self, frame: bytes, now_ms: int) -> Verdict:
+        """Judge the connection's next frame."""
+        try:
+            return self._judged(frame, now_ms)
+        except Exception:
+            return Verdict(failure=f"refused: {traceback.format_exc()}")
+
+    def _judged(self, frame: bytes, now_ms: int) -> Verdict:
+        if self.state is State.COMPLETE:
+            if not self._begins_again(frame, now_ms):
+                return self._in_session(now_ms)
+            self._reauthenticates = True
+            self._reauthentication_began_ms = now_ms
+            self._has_headers = False
+            self.state = State.REAUTH_PROCESS_HANDSHAKE
+        if self.state is State.REAUTH_BAD_MECHANISM:
+            return Verdict(failure=f"refused: re-authentication with another mechanism than {self._name}")
+        if self.state is State.AUTHENTICATE and not self._has_headers:
+            return self._bare_token(frame, now_ms)
+        try:
+            request = parse_request(frame)
+            if request.api_key not in TAKEN[self.state]:
+                return self._out_of_turn(request)
+            api = self._apis[request.api_key]
+            if request.api_key == api_keys.API_VERSIONS:
+                return self._versions(api, request)
+            body = _body(api, request)
+        except WireError as wrong:
+            return Verdict(failure=f"refused: no request with which one logs in ({self.state.name}): {wrong}")
+        if request.api_key == api_keys.SASL_HANDSHAKE:
+            return self._handshake(request, body)
+        return self._token(request, body, now_ms)
+
+    def _begins_again(self, frame: bytes, now_ms: int) -> bool:
+        """Whether this is the handshake of a re-authentication (KafkaChannel.maybeBeginServerReauthentication)."""
+        began_ms = self._reauthentication_began_ms
+        return (
+            int.from_bytes(frame[:2], "big") == api_keys.SASL_HANDSHAKE
+            and self.session_ends_ms is not None
+            and (began_ms is None or now_ms - began_ms >= REAUTHENTICATION_PAUSE_MS)
+        )
+
+    def _in_session(self, now_ms: int) -> Verdict:
+        if self.session_ends_ms is not None and now_ms > self.session_ends_ms:
+            return Verdict(failure=f"refused: the session of {self.principal} is over", expired=True)
+        return _PASSES
+
+    def _versions(self, api: Api, request: Request) -> Verdict:
+        """What ApiVersions says is the API's affair; after one that it takes, the handshake must come."""
+        self.state = State.HANDSHAKE_OR_VERSIONS_REQUEST
+        if request.api_version <= api.max_version:
+            body = _body(api, request)
+            if api_versions.is_valid(body, request.api_version):
+                self.state = State.HANDSHAKE_REQUEST
+        return _PASSES
+
+    def _handshake(self, request: Request, body: Any) -> Verdict:
+        enabled = [name for name, _ in in_hash_map_order(dict.fromkeys(self._config.sasl_enabled_mechanisms))]
+        answer = Answer(sasl_handshake.API, request, body, SaslHandshakeResponse(mechanisms=enabled))
+        self._has_headers = request.api_version >= 1
+        if body.mechanism not in enabled:
+            answer.response.error_code = error_codes.UNSUPPORTED_SASL_MECHANISM
+            return Verdict(answer=answer, failure=f"refused: SASL mechanism {body.mechanism!r} is not enabled")
+        if self._reauthenticates and body.mechanism != self._name:
+            self.state = State.REAUTH_BAD_MECHANISM
+            return Verdict(answer=answer)
+        self._name = body.mechanism
+        self._mechanism = mechanism(self._name, self._credentials, self._chance)
+        self.state = State.AUTHENTICATE
+        return Verdict(answer=answer)
+
+    def _token(self, request: Request, body: Any, now_ms: int) -> Verdict:
+        told = SaslAuthenticateResponse(error_code=error_codes.SASL_AUTHENTICATION_FAILED)
+        answer = Answer(sasl_authenticate.API, _without_secrets(request), body, told)
+        try:
+            told.auth_bytes = self._evaluate(body.auth_bytes)
+        except AuthenticationError as denied:
+            again = "re-authentication" if self._reauthenticates else "authentication"
+            nothing = (
+                f"Authentication failed during {again} due to invalid credentials with SASL mechanism {self._name}"
+            )
+            told.error_message = denied.told or nothing
+            return Verdict(answer=answer, failure=f"refused: {denied}")
+        told.error_code = error_codes.NONE
+        if not self._is_complete:
+            return Verdict(answer=answer)
+        told.session_lifetime_ms = self._begin_session(now_ms)
+        return Verdict(answer=answer, is_complete=True)
+
+    def _bare_token(self, frame: bytes, now_ms: int) -> Verdict:
+        """After a handshake of version 0 tokens come and go without headers."""
+        try:
+            token = self._evaluate(frame)
+        except AuthenticationError as denied:
+            return Verdict(failure=f"refused: {denied}")
+        is_complete = self._is_complete
+        if is_complete:
+            self._begin_session(now_ms)
+        return Verdict(token=token, is_complete=is_complete)
+
+    @property
+    def _is_complete(self) -> bool:
+        return self._mechanism is not None and self._mechanism.is_complete
+
+    def _evaluate(self, token: bytes) -> bytes:
+        assert self._mechanism is not None
+        answered = self._mechanism.evaluate(token)
+        if self._reauthenticates and self._is_complete and self.principal != f"User:{self._mechanism.user}":
+            was, wanted = self.principal.replace(":", ".", 1), f"User.{self._mechanism.user}"
+            told = f"Cannot change principals during re-authentication from {was}: {wanted}"
+            raise AuthenticationError(told, told)
+        return answered
+
+    def _begin_session(self, now_ms: int) -> int:
+        """Who is there, and for how long (ms, 0 for ever): the token's time and `connections.max.reauth.ms`."""
+        log_in = self._mechanism
+        assert log_in is not None
+        self._mechanism = None
+        self.state = State.COMPLETE
+        self.principal = f"User:{log_in.user}"
+        self.token_authenticated = log_in.is_token
+        lifetimes_ms = [self._config.connections_max_reauth_ms] if self._config.connections_max_reauth_ms else []
+        if log_in.credential_expiration_ms is not None:
+            lifetimes_ms.append(log_in.credential_expiration_ms - now_ms)
+        if not lifetimes_ms:
+            self.session_ends_ms = None
+            return 0
+        lifetime_ms = max(0, min(lifetimes_ms))
+        self.session_ends_ms = now_ms + lifetime_ms
+        return lifetime_ms
+
+    def _out_of_turn(self, request: Request) -> Verdict:
+        name = api_keys.name(request.api_key)
+        failure = f"refused: {name} in the state {self.state.name}: who is there was not known yet"
+        api = self._apis.get(request.api_key)
+        if self.state is not State.AUTHENTICATE or api is None:
+            return Verdict(failure=failure)
+        told = f"Unexpected Kafka request of type {_java_name(name)} during SASL authentication."
+        body = _body(api, request)
+        return Verdict(
+            answer=Answer(api, request, body, api.error(body, error_codes.ILLEGAL_SASL_STATE, told)), failure=failure
+        )
+
+
+def _body(api: Api, request: Request) -> Any:
+    if not api.min_version <= request.api_version <= api.max_version:
+        raise WireError(f"{api_keys.name(request.api_key)} has no version {request.api_version} here")
+    return api.request.read_from(request.frame, request.api_version, request.body_offset)[0]
+
+
+def _without_secrets(request: Request) -> Request:
+    """The request as the journal may keep it: a token of PLAIN is a password."""
+    emptied = SaslAuthenticateRequest().write(request.api_version)
+    return request._replace(frame=request.frame[: request.body_offset] + emptied)
+
+
+def _java_name(name: str) -> str:
+    """`CreateTopics` as CREATE_TOPICS."""
+    return "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in name).lstrip("_")

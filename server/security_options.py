@@ -1,0 +1,82 @@
+"""What the security options of a controller may be, and which of them need each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from mockraft.server.authentication.distinguished_name import PrincipalMapper
+from mockraft.wire.scram import HASHES, ITERATIONS_MAX, ITERATIONS_MIN, ScramUser
+
+if TYPE_CHECKING:
+    from mockraft.server.config import ControllerConfig
+
+SECURITY_PROTOCOLS: Final[Mapping[str, int]] = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+"""Kafka's numbers by name (SecurityProtocol)."""
+
+SSL_CLIENT_AUTH: Final = ("none", "requested", "required")
+SCRAM_METADATA_VERSION_MIN: Final = 11
+PLAIN: Final = "PLAIN"
+MECHANISMS: Final = (PLAIN, *HASHES)
+
+
+def uses_tls(security_protocol: str) -> bool:
+    """Whether connections are encrypted."""
+    return security_protocol.endswith("SSL")
+
+
+def uses_sasl(security_protocol: str) -> bool:
+    """Whether connections say who they are with SASL."""
+    return security_protocol.startswith("SASL")
+
+
+def check(config: ControllerConfig) -> None:
+    """ValueError that says which option is wrong and what it may be."""
+    protocol = config.security_protocol
+    _one_of("security_protocol", protocol, tuple(SECURITY_PROTOCOLS))
+    _one_of("ssl_client_auth", config.ssl_client_auth, SSL_CLIENT_AUTH)
+    PrincipalMapper(config.ssl_principal_mapping_rules)
+    for mechanism in config.sasl_enabled_mechanisms:
+        _one_of("sasl_enabled_mechanisms", mechanism, MECHANISMS)
+    if uses_sasl(protocol) and not config.sasl_enabled_mechanisms:
+        raise ValueError(f"security_protocol={protocol} needs sasl_enabled_mechanisms: {', '.join(MECHANISMS)}")
+    if uses_tls(protocol):
+        _check_files(config)
+    if config.scram_users and config.metadata_version < SCRAM_METADATA_VERSION_MIN:
+        raise ValueError(f"scram_users need metadata_version {SCRAM_METADATA_VERSION_MIN} (3.5-IV2) or later")
+    for user in config.scram_users:
+        _check_scram_user(user)
+    if "" in config.plain_users or "" in config.plain_users.values():
+        raise ValueError("plain_users: neither a name nor a password may be empty")
+
+
+def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{option}={value!r}: it must be {' or '.join(allowed)}")
+
+
+def _check_files(config: ControllerConfig) -> None:
+    protocol = config.security_protocol
+    files: dict[str, Path | None] = {
+        "ssl_certificate_file": config.ssl_certificate_file,
+        "ssl_key_file": config.ssl_key_file,
+    }
+    if config.ssl_client_auth != "none":
+        files["ssl_truststore_file"] = config.ssl_truststore_file
+    for option, path in files.items():
+        if path is None:
+            raise ValueError(
+                f"security_protocol={protocol} with ssl_client_auth={config.ssl_client_auth} needs {option}"
+            )
+    for path in (*files.values(), config.ssl_truststore_file):
+        if path is not None and not path.is_file():
+            raise ValueError(f"{path}: there is no such file; certificates and keys are PEM files")
+
+
+def _check_scram_user(user: ScramUser) -> None:
+    _one_of("scram_users: mechanism", user.mechanism, tuple(HASHES))
+    if not user.name or not user.password:
+        raise ValueError("scram_users: neither a name nor a password may be empty")
+    if not ITERATIONS_MIN <= user.iterations <= ITERATIONS_MAX:
+        raise ValueError(f"scram_users: iterations of {user.name} must be {ITERATIONS_MIN} to {ITERATIONS_MAX}")

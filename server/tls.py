@@ -1,0 +1,114 @@
+"""TLS on the listener without its sockets: bytes in, bytes out, and the certificate of the other side.
+
+OpenSSL works on memory here (RFC 5246, RFC 8446), so a handshake is as much in the node's hands as a request: it can be
+refused, timed and journalled. Certificates and keys are PEM files; TLS 1.2 and 1.3, as Kafka's defaults are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+from mockraft.server.config import ControllerConfig
+
+READ_BYTES = 65_536
+
+_VERIFY = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+
+
+class TlsError(Exception):
+    """The other side does not speak TLS as it must; the text says how."""
+
+
+def server_context(config: ControllerConfig) -> ssl.SSLContext:
+    """What the listener shows and asks for. ValueError for files that are no PEM or do not belong together."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # As in Kafka: a client that renegotiates could keep the process busy for nothing.
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    certificate, key = config.ssl_certificate_file, config.ssl_key_file
+    assert certificate is not None
+    try:
+        context.load_cert_chain(certificate, key, password=_no_password(key))
+    except ssl.SSLError as error:
+        raise ValueError(f"{certificate} and {key} are no certificate with its key in PEM: {error}") from error
+    if config.ssl_truststore_file is not None:
+        try:
+            context.load_verify_locations(config.ssl_truststore_file)
+        except ssl.SSLError as error:
+            raise ValueError(f"{config.ssl_truststore_file} holds no certificates in PEM: {error}") from error
+    context.verify_mode = _VERIFY[config.ssl_client_auth]
+    return context
+
+
+class TlsSession:
+    """One connection's server side. What has to be sent is fetched with `outgoing` after every call."""
+
+    __slots__ = ("_in", "_out", "_tls", "ended", "established")
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._in, self._out, server_side=True)
+        self.established = False
+        self.ended = False
+
+    def receive(self, data: bytes) -> bytes:
+        """Take what came; give what it says in clear. TlsError, after which only `outgoing` makes sense."""
+        self._in.write(data)
+        try:
+            if not self.established:
+                self._tls.do_handshake()
+                self.established = True
+            return self._read()
+        except ssl.SSLWantReadError:
+            return b""
+        except ssl.SSLError as error:
+            raise TlsError(_reason(error)) from error
+
+    def send(self, data: bytes) -> None:
+        """Have these bytes encrypted."""
+        self._tls.write(data)
+
+    def end(self) -> None:
+        """Say that nothing more will come (close_notify); without effect before the handshake is over."""
+        if self.established:
+            # The other side's close_notify is not waited for.
+            with contextlib.suppress(ssl.SSLError):
+                self._tls.unwrap()
+
+    def outgoing(self) -> bytes:
+        """What must go to the other side now."""
+        return self._out.read()
+
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """The verified certificate of the other side in DER; None where it showed none."""
+        return self._tls.getpeercert(binary_form=True)
+
+    def _read(self) -> bytes:
+        parts: list[bytes] = []
+        while True:
+            try:
+                part = self._tls.read(READ_BYTES)
+            except ssl.SSLWantReadError:
+                break
+            if not part:
+                self.ended = True
+                break
+            parts.append(part)
+        return b"".join(parts)
+
+
+def _reason(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate is not accepted: {error.verify_message}"
+    return (error.reason or str(error)).replace("_", " ").lower()
+
+
+def _no_password(key: Path | None) -> Callable[[], str]:
+    def refuse() -> str:
+        raise ValueError(f"{key} is encrypted; the key must be a PEM file without a password")
+
+    return refuse

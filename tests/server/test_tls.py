@@ -1,0 +1,225 @@
+"""TLS in memory, byte by byte, and then over sockets on both loops."""
+
+import asyncio
+import contextlib
+import dataclasses
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mockraft import Controller
+from mockraft.certificates import Certificate, CertificateAuthority
+from mockraft.server.config import ControllerConfig
+from mockraft.server.tls import TlsError, TlsSession, server_context
+from mockraft.wire import api_keys
+from mockraft.wire.connection import FrameReader, write_request
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+
+DEADLINE_S = 20.0
+VERSIONS = write_request(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3, 1, "test")
+
+
+@dataclasses.dataclass
+class Party:
+    authority: CertificateAuthority
+    server: Certificate
+    client: Certificate
+
+    def options(self, client_auth: str = "none", **more: Any) -> dict[str, Any]:
+        return {
+            "security_protocol": "SSL",
+            "ssl_certificate_file": self.server.certificate,
+            "ssl_key_file": self.server.key,
+            "ssl_truststore_file": self.authority.certificate,
+            "ssl_client_auth": client_auth,
+            **more,
+        }
+
+    def client_context(self, certificate: Certificate | None = None) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=str(self.authority.certificate))
+        if certificate is not None:
+            context.load_cert_chain(certificate.certificate, certificate.key)
+        return context
+
+
+@pytest.fixture(scope="module")
+def party(tmp_path_factory: pytest.TempPathFactory) -> Party:
+    authority = CertificateAuthority(tmp_path_factory.mktemp("authority"))
+    return Party(authority, authority.issue("/CN=controller"), authority.issue("/O=mockraft/CN=broker"))
+
+
+class Client:
+    """The other end of a TlsSession."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
+
+    def shake(self) -> bytes:
+        with contextlib.suppress(ssl.SSLWantReadError):
+            self.tls.do_handshake()
+        return self.outgoing.read()
+
+
+def connected(context: ssl.SSLContext, client: Client, chunk: int = 1 << 20) -> TlsSession:
+    session = TlsSession(context)
+    while data := client.shake():
+        for start in range(0, len(data), chunk):
+            assert session.receive(data[start : start + chunk]) == b""
+        client.incoming.write(session.outgoing())
+    return session
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+def test_what_was_encrypted_comes_out_however_it_was_cut(party: Party, chunk: int) -> None:
+    client = Client(party.client_context())
+    session = connected(server_context(ControllerConfig(**party.options())), client, chunk)
+    assert session.established
+    assert session.peer_certificate is None
+    client.tls.write(b"x" * 100_000)
+    data = client.outgoing.read()
+    got = b"".join(session.receive(data[start : start + chunk]) for start in range(0, len(data), chunk))
+    assert got == b"x" * 100_000
+    session.send(b"answer")
+    client.incoming.write(session.outgoing())
+    assert client.tls.read(100) == b"answer"
+
+
+def test_the_peers_certificate_is_told_where_one_was_asked_for(party: Party) -> None:
+    client = Client(party.client_context(party.client))
+    session = connected(server_context(ControllerConfig(**party.options("required"))), client)
+    # The certificate comes with the client's last flight, after the client thinks that it is done.
+    assert session.peer_certificate == ssl.PEM_cert_to_DER_cert(party.client.certificate.read_text())
+
+
+def test_an_end_is_told(party: Party) -> None:
+    client = Client(party.client_context())
+    session = connected(server_context(ControllerConfig(**party.options())), client)
+    client.tls.write(b"last")
+    with pytest.raises(ssl.SSLWantReadError):
+        client.tls.unwrap()
+    assert session.receive(client.outgoing.read()) == b"last"
+    assert session.ended
+
+
+@pytest.mark.parametrize(
+    "garbage", [VERSIONS, b"GET / HTTP/1.1\r\n\r\n", bytes(600), b"\x16\x03\x01\xff\xff" + bytes(70_000)]
+)
+def test_what_is_no_tls_is_refused(party: Party, garbage: bytes) -> None:
+    session = TlsSession(server_context(ControllerConfig(**party.options())))
+    with pytest.raises(TlsError):
+        session.receive(garbage)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 600), st.binary(min_size=1, max_size=8))
+def test_a_damaged_handshake_is_waited_for_or_refused(party: Party, at: int, put: bytes) -> None:
+    hello = Client(party.client_context()).shake()
+    session = TlsSession(server_context(ControllerConfig(**party.options())))
+    with contextlib.suppress(TlsError):
+        assert session.receive(hello[:at] + put + hello[at + len(put) :]) == b""
+    assert not session.established
+
+
+@pytest.mark.parametrize("wrong", ["ssl_certificate_file", "ssl_key_file", "ssl_truststore_file"])
+def test_files_that_are_no_pem_are_named(party: Party, wrong: str, tmp_path: Path) -> None:
+    path = tmp_path / "no.pem"
+    path.write_text("no PEM")
+    with pytest.raises(ValueError, match=str(path)):
+        server_context(ControllerConfig(**party.options(**{wrong: path})))
+
+
+async def ask(host: str, port: int, context: ssl.SSLContext) -> bytes:
+    """The response frame to an ApiVersions over TLS."""
+    async with asyncio.timeout(DEADLINE_S):
+        reader, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname="localhost")
+        writer.write(VERSIONS)
+        frames: list[bytes] = []
+        frame_reader = FrameReader()
+        while not frames:
+            data = await reader.read(1 << 16)
+            assert data
+            frames = frame_reader.receive_data(data)
+        writer.close()
+        await writer.wait_closed()
+    return frames[0]
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+async def test_answers_over_tls_and_ends_cleanly(party: Party) -> None:
+    async with Controller(**party.options()) as controller:
+        assert (await ask(controller.host, controller.port, party.client_context()))[:4] == b"\0\0\0\x01"
+        await until(lambda: controller.journal.closed())
+        assert [closed.reason for closed in controller.journal.closed()] == ["the peer closed"]
+        (exchange,) = controller.journal.exchanges(api_keys.API_VERSIONS)
+        assert exchange.principal == "User:ANONYMOUS"
+
+
+async def test_a_certificate_is_a_principal(party: Party) -> None:
+    async with Controller(**party.options("requested")) as controller:
+        await ask(controller.host, controller.port, party.client_context(party.client))
+        await ask(controller.host, controller.port, party.client_context())
+        principals = [exchange.principal for exchange in controller.journal.exchanges()]
+    assert principals == ["User:CN=broker,O=mockraft", "User:ANONYMOUS"]
+
+
+async def test_rules_make_a_certificate_a_short_name(party: Party) -> None:
+    rules = "RULE:^CN=(.*?),O=mockraft$/$1/"
+    async with Controller(**party.options("required", ssl_principal_mapping_rules=rules)) as controller:
+        await ask(controller.host, controller.port, party.client_context(party.client))
+        assert controller.journal.exchanges()[0].principal == "User:broker"
+
+
+async def test_a_certificate_that_no_rule_names_is_turned_away(party: Party) -> None:
+    rules = "RULE:^CN=nobody$/nobody/"
+    async with Controller(**party.options("required", ssl_principal_mapping_rules=rules)) as controller:
+        with pytest.raises((AssertionError, ConnectionError)):
+            await ask(controller.host, controller.port, party.client_context(party.client))
+        assert "no rule" in controller.journal.closed()[0].reason
+
+
+async def test_without_a_required_certificate_nobody_comes_in(party: Party, tmp_path: Path) -> None:
+    stranger = CertificateAuthority(tmp_path).issue("/CN=broker")
+    async with Controller(**party.options("required")) as controller:
+        for certificate in (None, stranger):
+            with pytest.raises((AssertionError, ConnectionError, ssl.SSLError)):
+                await ask(controller.host, controller.port, party.client_context(certificate))
+        await until(lambda: len(controller.journal.closed()) == 2)
+        reasons = [closed.reason for closed in controller.journal.closed()]
+        assert "peer did not return a certificate" in reasons[0]
+        assert "the certificate is not accepted" in reasons[1]
+        assert controller.journal.exchanges() == []
+
+
+async def test_plaintext_on_a_tls_port_is_closed_with_the_reason_in_the_journal(party: Party) -> None:
+    async with Controller(**party.options()) as controller, asyncio.timeout(DEADLINE_S):
+        reader, writer = await asyncio.open_connection(controller.host, controller.port)
+        writer.write(VERSIONS)
+        assert VERSIONS not in await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        assert controller.journal.closed_by_reason == {"tls": 1}
+
+
+async def test_slow_handshakes_end_and_so_many_at_most_are_under_way(party: Party) -> None:
+    options = party.options(authentication_timeout_ms=400, unauthenticated_connections_max=3)
+    async with Controller(**options) as controller, asyncio.timeout(DEADLINE_S):
+        slow = [await asyncio.open_connection(controller.host, controller.port) for _ in range(5)]
+        for _, writer in slow:
+            writer.write(b"\x16\x03\x01")
+        for reader, writer in slow:
+            assert await reader.read() == b""
+            writer.close()
+            await writer.wait_closed()
+        counts = controller.journal.closed_by_reason
+        assert counts == {"unauthenticated_connections_max": 2, "authentication_timeout_ms": 3}
+        await ask(controller.host, controller.port, party.client_context())

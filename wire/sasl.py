@@ -1,0 +1,80 @@
+"""The client's side of SASL's PLAIN (RFC 4616) and SCRAM (RFC 5802), as tokens out and challenges in."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import re
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Final
+
+from mockraft.wire import scram
+
+PLAIN: Final = "PLAIN"
+
+_SERVER_FIRST = re.compile(
+    r"r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+),s=(?P<salt>[a-zA-Z0-9/+=]+),i=(?P<iterations>[0-9]{1,9})"
+)
+_NO_CHANNEL_BINDING: Final = "n,,"
+
+
+class SaslError(ConnectionError):
+    """The server did not let this side in, or could not prove that it knows the password."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaslLogin:
+    """Who logs in and how. With `is_token` the name is a delegation token's id, the password its HMAC in base64."""
+
+    mechanism: str
+    user: str
+    password: str = field(repr=False)
+    is_token: bool = False
+
+    def __post_init__(self) -> None:
+        if self.mechanism != PLAIN and self.mechanism not in scram.HASHES:
+            raise ValueError(f"SASL mechanism {self.mechanism!r}: it must be {' or '.join((PLAIN, *scram.HASHES))}")
+
+
+def tokens(login: SaslLogin, nonce: str) -> Generator[bytes, bytes, None]:
+    """Yields the client's tokens and is sent the server's answer to each; ends when all is well, else SaslError.
+
+    `nonce` is a text of printable ASCII without a comma, a new one each time.
+    """
+    if login.mechanism == PLAIN:
+        yield f"\0{login.user}\0{login.password}".encode()
+        return
+    yield from _scram(login, nonce)
+
+
+def _scram(login: SaslLogin, nonce: str) -> Generator[bytes, bytes, None]:
+    hash_name = scram.HASHES[login.mechanism]
+    bare = f"n={scram.sasl_name(login.user)},r={nonce}" + (",tokenauth=true" if login.is_token else "")
+    server_first = (yield (_NO_CHANNEL_BINDING + bare).encode()).decode("ascii", "replace")
+    found = _SERVER_FIRST.fullmatch(server_first)
+    if found is None or not found["nonce"].startswith(nonce) or found["nonce"] == nonce:
+        raise SaslError(f"{login.mechanism}: the server's first message is malformed")
+    iterations = int(found["iterations"])
+    # A server must not be able to keep this side busy for long.
+    if not scram.ITERATIONS_MIN <= iterations <= scram.ITERATIONS_MAX:
+        raise SaslError(f"{login.mechanism}: the server asks for {iterations} iterations")
+    salt = _from_base64(found["salt"], login)
+    salted = scram.salted_password(hash_name, login.password, salt, iterations)
+    binding = base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()
+    without_proof = f"c={binding},r={found['nonce']}"
+    auth_message = f"{bare},{server_first},{without_proof}".encode()
+    client_key = scram.client_key(hash_name, salted)
+    signature = scram.signature(hash_name, scram.stored_key(hash_name, client_key), auth_message)
+    proof = base64.b64encode(scram.xor(client_key, signature)).decode()
+    server_final = yield f"{without_proof},p={proof}".encode()
+    expected = scram.signature(hash_name, scram.server_key(hash_name, salted), auth_message)
+    if not hmac.compare_digest(server_final, b"v=" + base64.b64encode(expected)):
+        raise SaslError(f"{login.mechanism}: the server does not know the password of {login.user!r}")
+
+
+def _from_base64(text: str, login: SaslLogin) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise SaslError(f"{login.mechanism}: the server's salt is no base64") from error
