@@ -20,6 +20,7 @@ from mockraft.server.controller.java_values import (
     utf16_length,
 )
 from mockraft.server.controller.result import ApiError
+from mockraft.server.rules import Rule
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
@@ -113,7 +114,8 @@ def alter_resource(
     """
     current = controller.image.configs.get((resource_type, name), {})
     wanted = [
-        (key, _changed(resource_type, key, change, current.get(key))) for key, change in in_hash_map_order(changes)
+        (key, _changed(controller, resource_type, key, change, current.get(key)))
+        for key, change in in_hash_map_order(changes)
     ]
     return _checked_records(controller, resource_type, name, wanted, is_new=is_new, forwarded=forwarded)
 
@@ -223,7 +225,7 @@ def _effective(controller: "Controller", key: ConfigKey, own: Mapping[str, str])
     return EffectiveConfig(key, key.default, ConfigSource.DEFAULT)
 
 
-def _changed(resource_type: int, key: str, change: Change, current: str | None) -> str | None:
+def _changed(controller: "Controller", resource_type: int, key: str, change: Change, current: str | None) -> str | None:
     if change.operation == Operation.SET:
         return change.value
     if change.operation == Operation.DELETE:
@@ -232,7 +234,10 @@ def _changed(resource_type: int, key: str, change: Change, current: str | None) 
         raise BrokenOperationError
     # The schema that Kafka's controller asks knows topic and broker keys only: other resources' lists are no lists.
     definition = config_keys.keys(resource_type).get(key) if resource_type in (TOPIC, BROKER) else None
-    if definition is None or definition.type != "LIST":
+    is_list = definition is not None and definition.type == "LIST"
+    if key == CORDONED_LOG_DIRS and Rule.CORDONED_CONFIG_IS_A_STRING in controller.config.rules:
+        is_list = False
+    if definition is None or not is_list:
         operation = Operation(change.operation).name
         raise invalid_config(f"Can't {operation} to key {key} because its type is not LIST.")
     if change.value is None:
@@ -255,12 +260,14 @@ def _check_record(controller: "Controller", record: ConfigRecord, cordoned: str 
         if record.value is None:
             raise invalid_config("Cluster-level min.insync.replicas cannot be removed while ELR is enabled.")
     if is_broker and record.name == CORDONED_LOG_DIRS:
-        if "cordoned_log_dirs" not in controller.image.version.supports:
+        rules = controller.config.rules
+        if "cordoned_log_dirs" not in controller.image.version.supports and Rule.CORDONING_NEEDS_NO_LEVEL not in rules:
             raise invalid_config(
                 "The cordoned.log.dirs configuration value cannot be set because it requires "
                 "metadata.version >= 4.3-IV0"
             )
-        if not forwarded and not _is_subset(record.value, cordoned):
+        may_grow = forwarded or Rule.CORDONED_CONFIG_MAY_GROW_ANYWHERE in rules
+        if not may_grow and not _is_subset(record.value, cordoned):
             raise invalid_config(
                 "When updating cordoned.log.dirs via controllers,  the new value must be a subset of the current "
                 "configuration value."

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from mockraft.server.controller import config_keys
 from mockraft.server.controller.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigKey
 from mockraft.server.controller.config_values import parse
-from mockraft.server.controller.configs import ConfigSource, converted, static_configs
+from mockraft.server.controller.configs import CORDONED_LOG_DIRS, ConfigSource, converted, static_configs
 from mockraft.server.controller.java_values import double_text
 from mockraft.server.controller.result import ApiError
+from mockraft.server.rules import Rule
 
 if TYPE_CHECKING:
     from mockraft.server.controller.controller import Controller
@@ -84,7 +85,11 @@ def describe_node(controller: "Controller") -> list[DescribedConfig]:
     keys = config_keys.keys(BROKER)
     names = {name for name, key in keys.items() if not key.internal}
     names |= {name for values, source in layers if source != ConfigSource.DEFAULT for name in values}
-    return [_described_broker(name, merged.get(name), layers) for name in sorted(names)]
+    found = [_described_broker(name, merged.get(name), layers) for name in sorted(names)]
+    if Rule.CORDONED_CONFIG_IS_A_STRING in controller.config.rules:
+        is_string = _TYPES.index("STRING") + 1
+        found = [key._replace(type=is_string) if key.name == CORDONED_LOG_DIRS else key for key in found]
+    return found
 
 
 def describe_cluster_default(controller: "Controller") -> list[DescribedConfig]:

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.controller import fencing
 from mockraft.server.controller.broker_state import BrokerState, next_state
-from mockraft.server.controller.log_dirs import directories_cordoned, directories_offline
+from mockraft.server.controller.log_dirs import (
+    check_registered,
+    directories_cordoned,
+    directories_offline,
+    waits_for_assignments,
+)
 from mockraft.server.controller.result import ControllerResult
+from mockraft.server.rules import Rule
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.metadata_log_frame import RecordAt
 
@@ -41,9 +47,16 @@ def heartbeat(controller: "Controller", request: BrokerHeartbeatRequest) -> Cont
     heartbeats = controller.heartbeats
     current = heartbeats.brokers[broker_id].current
     is_caught_up = request.current_metadata_offset >= registration.registration_offset
+    want_fence = request.want_fence
+    rules = controller.config.rules
+    if rules:
+        if Rule.UNKNOWN_OFFLINE_DIR_FAILS_THE_HEARTBEAT in rules:
+            check_registered(registration, request.offline_log_dirs)
+        if Rule.BROKERS_WAIT_FOR_THEIR_ASSIGNMENTS in rules and current is BrokerState.FENCED:
+            want_fence = want_fence or waits_for_assignments(controller, registration)
     state = next_state(
         current,
-        want_fence=request.want_fence,
+        want_fence=want_fence,
         want_shut_down=request.want_shut_down,
         is_caught_up=is_caught_up,
         leads_any=controller.image.topics.index.leads_any(broker_id),
@@ -55,8 +68,10 @@ def heartbeat(controller: "Controller", request: BrokerHeartbeatRequest) -> Cont
     supports = controller.image.version.supports
     if request.offline_log_dirs and "directory_assignment" in supports:
         records += directories_offline(controller, broker_id, request.offline_log_dirs)
-    if request.cordoned_log_dirs is not None and "cordoned_log_dirs" in supports:
-        records += directories_cordoned(registration, request.cordoned_log_dirs)
+    if request.cordoned_log_dirs is not None and (
+        "cordoned_log_dirs" in supports or Rule.CORDONING_NEEDS_NO_LEVEL in rules
+    ):
+        records += directories_cordoned(controller, registration, request.cordoned_log_dirs)
     reason = f"broker {broker_id}: {current.value} to {state.value}" if records else ""
     return ControllerResult(records, HeartbeatReply(state, is_caught_up), reason, atomic=False)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mockraft.server.controller.image import Partition, Topic
 from mockraft.server.controller.placement import place, usable_brokers
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
-from mockraft.server.controller.topics import check_manual_assignment, invalid_assignment, new_partition
+from mockraft.server.controller.topics import check_new_assignment, invalid_assignment, new_partition
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsAssignment, CreatePartitionsTopic
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -75,7 +75,7 @@ def _assigned(
 ) -> list[Partition]:
     partitions = []
     for partition_id, assignment in enumerate(assignments, len(topic.partitions)):
-        check_manual_assignment(controller, assignment.broker_ids, len(topic.partitions[0].replicas))
+        check_new_assignment(controller, assignment.broker_ids, len(topic.partitions[0].replicas))
         partition = new_partition(controller, assignment.broker_ids)
         if partition is None:
             raise invalid_assignment(

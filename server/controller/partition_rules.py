@@ -1,12 +1,15 @@
 """What holds for a partition when it is changed: topic configs, brokers' states and directories put together."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mockraft.server.controller import configs
 from mockraft.server.controller.elections import Election
 from mockraft.server.controller.image import Partition, Topic
 from mockraft.server.controller.partitions import PartitionRules
+from mockraft.server.controller.placement import default_dir
+from mockraft.server.rules import Rule
 
 if TYPE_CHECKING:
     from mockraft.server.controller.controller import Controller
@@ -30,12 +33,14 @@ def partition_rules(
     def is_acceptable_leader(broker_id: int) -> bool:
         return is_able(broker_id) and _is_online(controller, partition, broker_id)
 
+    rules = controller.config.rules
     return PartitionRules(
         version=controller.image.version,
         elr_enabled=controller.image.elr_enabled,
         min_isr=min_isr(controller, topic),
         is_acceptable_leader=is_acceptable_leader,
-        default_dir=controller.image.cluster.default_dir,
+        default_dir=partial(default_dir, controller) if rules else controller.image.cluster.default_dir,
+        tells_all_directories=bool(rules) and Rule.CHANGES_TELL_ALL_DIRECTORIES in rules,
         election=election or topic_election(controller, topic),
     )
 

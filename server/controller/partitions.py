@@ -25,7 +25,8 @@ class PartitionRules:
     """What the cluster says about one partition before it is changed.
 
     `min_isr` is the topic's effective min.insync.replicas, at most its replication factor. `is_acceptable_leader` is
-    asked for a broker id, `default_dir` gives the directory of a replica that has none yet.
+    asked for a broker id, `default_dir` gives the directory of a replica that has none yet. With
+    `tells_all_directories` every change does, not only one of directories.
     """
 
     version: MetadataVersion
@@ -34,6 +35,7 @@ class PartitionRules:
     is_acceptable_leader: Callable[[int], bool]
     default_dir: Callable[[int], bytes]
     election: Election = Election.ONLINE
+    tells_all_directories: bool = False
 
 
 class PartitionChange:
@@ -69,6 +71,8 @@ class PartitionChange:
             record.leader_recovery_state = self.leader_recovery_state
         if record == PartitionChangeRecord(partition_id=self.partition_id, topic_id=self.topic_id):
             return None
+        if self.rules.tells_all_directories and "directory_assignment" in self.rules.version.supports:
+            record.directories = self._directories()
         return RecordAt(record, self.rules.version.record_versions["PartitionChangeRecord"])
 
     def _complete_reassignment(self) -> None:
@@ -156,7 +160,7 @@ class PartitionChange:
     def _set_assignment(self, record: PartitionChangeRecord) -> None:
         if self.replicas:
             if "directory_assignment" in self.rules.version.supports:
-                directories = [self.directories.get(r) or self.rules.default_dir(r) for r in self.replicas]
+                directories = self._directories()
                 if tuple(directories) != self.partition.directories:
                     record.directories = directories
             if tuple(self.replicas) != self.partition.replicas:
@@ -165,3 +169,6 @@ class PartitionChange:
             record.removing_replicas = list(self.removing)
         if tuple(self.adding) != self.partition.adding_replicas:
             record.adding_replicas = list(self.adding)
+
+    def _directories(self) -> list[bytes]:
+        return [self.directories.get(r) or self.rules.default_dir(r) for r in self.replicas]

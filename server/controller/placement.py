@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from mockraft.server.controller.image import directory_ids
 from mockraft.server.controller.result import ApiError
+from mockraft.server.rules import Rule
 from mockraft.wire import error_codes
 
 if TYPE_CHECKING:
@@ -29,6 +31,22 @@ def usable_brokers(controller: Controller) -> list[UsableBroker]:
         for broker_id, registration in controller.image.cluster.brokers.items()
         if not controller.heartbeats.brokers[broker_id].is_shutting_down and registration.has_uncordoned_log_dirs
     ]
+
+
+def default_dir(controller: Controller, broker_id: int) -> bytes:
+    """Directory of a new replica on this broker: Kafka's ClusterDescriber.defaultDir, or a proposal's."""
+    rules = controller.config.rules
+    if not rules:
+        return controller.image.cluster.default_dir(broker_id)
+    registration = controller.image.cluster.brokers.get(broker_id)
+    if registration is not None and Rule.DEFAULT_DIR_IS_NOT_CORDONED in rules:
+        for directory_id in registration.log_dirs:
+            if directory_id not in (registration.cordoned_log_dirs or ()):
+                return directory_id
+    found = controller.image.cluster.default_dir(broker_id)
+    if Rule.NEW_REPLICAS_ARE_UNASSIGNED in rules:
+        found = directory_ids.UNASSIGNED
+    return directory_ids.ZERO if found == directory_ids.UNASSIGNED and Rule.UNASSIGNED_DIR_IS_ZERO in rules else found
 
 
 def place(brokers: Iterable[UsableBroker], partitions: int, replication_factor: int, chance: Random) -> list[list[int]]:

@@ -11,7 +11,8 @@ from mockraft.server.controller.image import Partition, Topic
 from mockraft.server.controller.partition_rules import partition_rules, topic_election
 from mockraft.server.controller.partitions import PartitionChange
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
-from mockraft.server.controller.topics import check_manual_assignment, invalid_assignment
+from mockraft.server.controller.topics import check_manual_assignment, first_cordoned, invalid_assignment
+from mockraft.server.rules import Rule
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_partition_reassignments_request import ReassignablePartition, ReassignableTopic
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -105,6 +106,11 @@ def _change(
     """
     adding = sorted({*target} - {*partition.replicas})
     removing = sorted({*partition.replicas} - {*target})
+    if Rule.NO_REASSIGNMENT_TO_CORDONED_BROKERS in controller.config.rules:
+        cordoned = first_cordoned(controller, adding)
+        if cordoned is not None:
+            message = f"Broker {cordoned} has no log directory that is not cordoned."
+            raise ApiError(error_codes.INELIGIBLE_REPLICA, message)
     rules = partition_rules(controller, topic, partition, election=Election.ONLINE)
     change = PartitionChange(topic.topic_id, partition_id, partition, rules)
     change.replicas = [*target, *removing]

@@ -12,9 +12,10 @@ from mockraft.server.controller import configs
 from mockraft.server.controller.config_keys import TOPIC
 from mockraft.server.controller.configs import Change, EffectiveConfig, Operation
 from mockraft.server.controller.image import Partition
-from mockraft.server.controller.placement import place, usable_brokers
+from mockraft.server.controller.placement import default_dir, place, usable_brokers
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
 from mockraft.server.controller.topic_names import collision_key, reason_invalid
+from mockraft.server.rules import Rule
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -150,7 +151,7 @@ def _assigned(controller: Controller, topic: CreatableTopic) -> list[Partition]:
         index = assignment.partition_index
         if index in partitions:
             raise invalid_assignment(f"Found multiple manual partition assignments for partition {index}")
-        check_manual_assignment(controller, assignment.broker_ids, replication_factor)
+        check_new_assignment(controller, assignment.broker_ids, replication_factor)
         replication_factor = len(assignment.broker_ids)
         partitions[index] = _assigned_partition(controller, assignment)
     if any(index not in partitions for index in range(len(partitions))):
@@ -166,6 +167,24 @@ def _assigned_partition(controller: Controller, assignment: CreatableReplicaAssi
             f"{assignment.partition_index} are fenced or in controlled shutdown."
         )
     return partition
+
+
+def check_new_assignment(controller: Controller, replicas: Sequence[int], replication_factor: int | None) -> None:
+    """As `check_manual_assignment`, for a new partition; where a proposal says so, no broker may be cordoned either."""
+    check_manual_assignment(controller, replicas, replication_factor)
+    if Rule.NO_ASSIGNMENT_TO_CORDONED_BROKERS in controller.config.rules:
+        cordoned = first_cordoned(controller, replicas)
+        if cordoned is not None:
+            raise invalid_assignment(
+                f"The manual partition assignment includes broker {cordoned}, but it has no log directory that is not "
+                "cordoned."
+            )
+
+
+def first_cordoned(controller: Controller, broker_ids: Iterable[int]) -> int | None:
+    """The first of these registered brokers that has all its log directories cordoned."""
+    brokers = controller.image.cluster.brokers
+    return next((broker_id for broker_id in broker_ids if not brokers[broker_id].has_uncordoned_log_dirs), None)
 
 
 def check_manual_assignment(controller: Controller, replicas: Sequence[int], replication_factor: int | None) -> None:
@@ -220,7 +239,7 @@ def new_partition(controller: Controller, replicas: Sequence[int]) -> Partition 
         return None
     return Partition(
         replicas=tuple(replicas),
-        directories=tuple(controller.image.cluster.default_dir(broker_id) for broker_id in replicas),
+        directories=tuple(default_dir(controller, broker_id) for broker_id in replicas),
         isr=isr,
         leader=isr[0],
     )

@@ -46,6 +46,7 @@ class BrokerRegistration:
     """One broker. Directories are 16-byte ids, `log_dirs` in Java's order; `cordoned_log_dirs` None is not known.
 
     `registration_offset` is that of the RegisterBrokerRecord (of the snapshot, when it came from one).
+    `offline_log_dirs` are those that were told offline since.
     """
 
     broker_id: int
@@ -60,6 +61,7 @@ class BrokerRegistration:
     log_dirs: tuple[bytes, ...] = ()
     cordoned_log_dirs: tuple[bytes, ...] | None = None
     registration_offset: int = field(default=-1, compare=False)
+    offline_log_dirs: tuple[bytes, ...] = field(default=(), compare=False)
 
     @property
     def is_active(self) -> bool:
@@ -180,9 +182,11 @@ class ClusterImage:
         """Some of a registration changed. No log dirs is no change, cordoned None is no change."""
         registration = self._registered(record.broker_id, record.broker_epoch)
         cordoned = record.cordoned_log_dirs
+        gone = tuple(each for each in registration.log_dirs if record.log_dirs and each not in record.log_dirs)
         self._put(
             replace(
                 registration,
+                offline_log_dirs=registration.offline_log_dirs + gone,
                 fenced=registration.fenced if record.fenced == NO_CHANGE else record.fenced == FENCE,
                 in_controlled_shutdown=registration.in_controlled_shutdown
                 if record.in_controlled_shutdown == NO_CHANGE

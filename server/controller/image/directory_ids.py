@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
-MIGRATING: Final = bytes(16)
+ZERO: Final = bytes(16)
+"""Kafka's Uuid.ZERO_UUID."""
+
+MIGRATING: Final = ZERO
 """Replica of a broker that did not tell its directories yet."""
 
 UNASSIGNED: Final = bytes(15) + b"\x01"
