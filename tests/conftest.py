@@ -28,6 +28,7 @@ class Cluster:
 
     def __init__(self, **options: Any) -> None:
         self.now_ms = START_MS
+        self.apis = APIS
         self.chance = random.Random(options.pop("seed", 1))
         self.config = ControllerConfig(**options)
         self.raft = Raft.open(self.config, self.now_ms, self.chance)
@@ -45,7 +46,7 @@ class Cluster:
         client_id: str = "test",
     ) -> Any:
         """The controller's response, by way of their bytes, to one request; in its newest version unless told."""
-        api = APIS[request.api_key]
+        api = self.apis[request.api_key]
         version = api.max_version if version is None else version
         ctx = RequestContext(
             api_key=api.api_key,
@@ -58,7 +59,7 @@ class Cluster:
             client_address="127.0.0.1" if forwarded else "127.0.0.1:50000",
             forwarded=forwarded,
             now_ms=self.now_ms,
-            apis=APIS,
+            apis=self.apis,
         )
         self.mark()
         response = answer(api, api.request.read(request.write(version), version), ctx, self.controller)

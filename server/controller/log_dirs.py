@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _LOG_DIRS_VERSION = 2
 _CORDONED_VERSION = 3
+_UNKNOWN = (directory_ids.MIGRATING, directory_ids.UNASSIGNED)
 
 
 def directories_offline(controller: "Controller", broker_id: int, offline_dirs: Sequence[bytes]) -> list[RecordAt]:
@@ -76,9 +77,9 @@ def waits_for_assignments(controller: "Controller", registration: BrokerRegistra
     """Whether a broker with several directories has replicas in none of them yet (KIP-858's text)."""
     if len(registration.log_dirs) <= 1:
         return False
-    broker_id, topics = registration.broker_id, controller.image.topics
+    # Directories that mean nothing yet have no index: this looks at every partition, at a fenced broker's heartbeats.
     return any(
-        partition is not None and broker_id in partition.replicas and partition.directory(broker_id) == unknown
-        for unknown in (directory_ids.MIGRATING, directory_ids.UNASSIGNED)
-        for partition in (topics.partition(*place) for place in topics.index.in_directory(unknown))
+        registration.broker_id in partition.replicas and partition.directory(registration.broker_id) in _UNKNOWN
+        for topic in controller.image.topics.by_id.values()
+        for partition in topic.partitions.values()
     )

@@ -1,23 +1,195 @@
-"""A broker built to KIP-1066's text finds a controller that speaks it."""
+"""KIP-1066 as its text words it, where Kafka 4.3.1 shipped it otherwise: one test for each such wording."""
 
 from typing import Any
 
+import pytest
 from mockraft import Controller
 from mockraft.wire import error_codes
 from mockraft.wire.client import connect
+from mockraft.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from mockraft.wire.messages.create_partitions_request import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from mockraft.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from mockraft.wire.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 
-A, B = (bytes([8] * 15 + [number]) for number in (1, 2))
+A, B, C = (bytes([8] * 15 + [number]) for number in (1, 2, 3))
+PROFILE = "kip-1066"
+BROKER = 4
+SET, APPEND = 0, 2
 
 
-async def test_registration_carries_cordoned_directories_over_a_socket(registration: Any) -> None:
-    async with Controller(profile="kip-1066") as controller:
-        connection = await connect(controller.host, controller.port, messages=controller.messages)
+@pytest.fixture
+def cluster(proposed: Any) -> Any:
+    """Broker 1 with directories A and B, broker 2 with C, both unfenced; 2 is wholly cordoned."""
+    cluster = proposed(PROFILE)
+    cluster.start(1, log_dirs=[A, B])
+    cluster.start(2, log_dirs=[C])
+    cluster.heartbeat(2, cordoned_log_dirs=[C])
+    return cluster
+
+
+def create(cluster: Any, name: str, **fields: Any) -> Any:
+    (created,) = cluster.ask(CreateTopicsRequest(topics=[CreatableTopic(name=name, **fields)], timeout_ms=1000)).topics
+    return created
+
+
+def create_on(cluster: Any, name: str, *broker_ids: int) -> Any:
+    assignments = [CreatableReplicaAssignment(partition_index=0, broker_ids=list(broker_ids))]
+    return create(cluster, name, num_partitions=-1, replication_factor=-1, assignments=assignments)
+
+
+def alter(cluster: Any, value: str, operation: int = SET) -> Any:
+    config = AlterableConfig(name="cordoned.log.dirs", config_operation=operation, value=value)
+    resource = AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=[config])
+    return cluster.ask(IncrementalAlterConfigsRequest(resources=[resource])).responses[0]
+
+
+def test_a_registration_tells_cordoned_directories(cluster: Any) -> None:
+    cluster.register(3, log_dirs=[bytes([7] * 16)], cordoned_log_dirs=[bytes([7] * 16)])
+    assert cluster.broker(3).has_uncordoned_log_dirs is False
+    record, version = cluster.said()[-1]
+    assert (type(record).__name__, version, record.cordoned_log_dirs) == ("RegisterBrokerRecord", 4, [bytes([7] * 16)])
+
+
+def test_below_version_4_a_registration_tells_none(cluster: Any) -> None:
+    cluster.register(3, version=3, log_dirs=[bytes([7] * 16)])
+    assert cluster.broker(3).cordoned_log_dirs == ()
+
+
+def test_a_heartbeat_tells_them_in_version_1_which_is_the_newest(cluster: Any) -> None:
+    assert (cluster.apis[63].min_version, cluster.apis[63].max_version) == (0, 1)
+    cluster.heartbeat(1, version=1, cordoned_log_dirs=[B])
+    record, version = cluster.said()[-1]
+    assert (type(record).__name__, version, record.cordoned_log_dirs) == ("BrokerRegistrationChangeRecord", 3, [B])
+    assert cluster.replayed().cluster.brokers[1].cordoned_log_dirs == (B,)
+
+
+def test_no_cordoned_directories_are_an_empty_list_and_not_null(cluster: Any) -> None:
+    cluster.register(1, log_dirs=[A, B])
+    assert [record.cordoned_log_dirs for record, _ in cluster.said()] == [[]]
+    cluster.heartbeat(1, cordoned_log_dirs=[])
+    assert cluster.written() == []
+    cluster.heartbeat(2, cordoned_log_dirs=[])
+    assert cluster.replayed().cluster.brokers[2].cordoned_log_dirs == ()
+
+
+def test_a_directory_that_fails_leaves_the_cordoned_ones_what_they_are(cluster: Any) -> None:
+    cluster.heartbeat(1, cordoned_log_dirs=[B])
+    cluster.heartbeat(1, cordoned_log_dirs=[B], offline_log_dirs=[A])
+    assert cluster.broker(1).cordoned_log_dirs == (B,)
+    assert cluster.replayed().cluster.brokers[1] == cluster.broker(1)
+
+
+def test_no_level_of_metadata_version_is_needed(proposed: Any) -> None:
+    cluster = proposed(PROFILE, metadata_version=29)
+    cluster.start(1, log_dirs=[A, B])
+    cluster.heartbeat(1, cordoned_log_dirs=[A])
+    assert cluster.broker(1).cordoned_log_dirs == (A,)
+    assert alter(cluster, "/a").error_code == error_codes.NONE
+
+
+@pytest.mark.parametrize(("cordoned", "directory"), [([], A), ([A], B), ([B], A)])
+def test_the_default_directory_is_one_that_is_not_cordoned(
+    cluster: Any, cordoned: list[bytes], directory: bytes
+) -> None:
+    cluster.heartbeat(1, cordoned_log_dirs=cordoned)
+    created = create(cluster, "t", num_partitions=1, replication_factor=1)
+    assert cluster.partition(created.topic_id).directories == (directory,)
+
+
+def test_an_explicit_assignment_to_a_cordoned_broker_is_refused(cluster: Any) -> None:
+    refused = create_on(cluster, "t", 1, 2)
+    assert refused.error_code == error_codes.INVALID_REPLICA_ASSIGNMENT
+    assert "broker 2" in refused.error_message
+    assert create_on(cluster, "t", 1).error_code == error_codes.NONE
+
+
+def test_more_partitions_are_not_assigned_to_a_cordoned_broker_either(cluster: Any) -> None:
+    create_on(cluster, "t", 1)
+    assignments = [CreatePartitionsAssignment(broker_ids=[2])]
+    topic = CreatePartitionsTopic(name="t", count=2, assignments=assignments)
+    (refused,) = cluster.ask(CreatePartitionsRequest(topics=[topic], timeout_ms=1000)).results
+    assert refused.error_code == error_codes.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_a_reassignment_to_a_cordoned_broker_is_refused(cluster: Any) -> None:
+    create_on(cluster, "t", 1)
+    topic = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[2])])
+    response = cluster.ask(AlterPartitionReassignmentsRequest(topics=[topic]))
+    assert response.responses[0].partitions[0].error_code == error_codes.INELIGIBLE_REPLICA
+
+
+def test_a_reassignment_may_leave_a_replica_on_a_cordoned_broker_where_it_is(cluster: Any) -> None:
+    cluster.heartbeat(2, cordoned_log_dirs=[])
+    create_on(cluster, "t", 1, 2)
+    cluster.heartbeat(2, cordoned_log_dirs=[C])
+    topic = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[2, 1])])
+    response = cluster.ask(AlterPartitionReassignmentsRequest(topics=[topic]))
+    assert response.responses[0].partitions[0].error_code == error_codes.NONE
+
+
+def test_the_config_is_a_string(cluster: Any) -> None:
+    refused = alter(cluster, "/a", APPEND)
+    assert refused.error_code == error_codes.INVALID_CONFIG
+    assert "its type is not LIST" in refused.error_message
+    node = str(cluster.config.node_id)
+    resource = DescribeConfigsResource(resource_type=BROKER, resource_name=node, configuration_keys=None)
+    (described,) = cluster.ask(DescribeConfigsRequest(resources=[resource])).results
+    assert {config.name: config.config_type for config in described.configs}["cordoned.log.dirs"] == 2
+
+
+def test_the_config_may_grow_at_a_controller(cluster: Any) -> None:
+    assert alter(cluster, "/a").error_code == error_codes.NONE
+    assert alter(cluster, "/a,/b").error_code == error_codes.NONE
+
+
+async def test_a_broker_of_the_proposal_is_served_over_a_socket(registration: Any) -> None:
+    async with Controller(profile=PROFILE) as controller:
+        speaks = controller.messages
+        connection = await connect(controller.host, controller.port, messages=speaks)
         try:
-            assert connection.api_versions[62] == (0, 4)
+            assert (connection.api_versions[62], connection.api_versions[63]) == ((0, 4), (0, 1))
             request = registration(controller, 1, log_dirs=[A, B], cordoned_log_dirs=[A])
-            response = await connection.send(request, version=4)
-            assert response.error_code == error_codes.NONE
-            assert controller.running.controller.image.cluster.brokers[1].cordoned_log_dirs == (A,)
+            registered = await connection.send(request)
+            assert registered.error_code == error_codes.NONE
+            heartbeat = speaks.module("BrokerHeartbeatRequest").BrokerHeartbeatRequest
+            told = heartbeat(
+                broker_id=1,
+                broker_epoch=registered.broker_epoch,
+                current_metadata_offset=1 << 40,
+                cordoned_log_dirs=[A, B],
+            )
+            assert (await connection.send(told)).is_fenced is False
+            topics = [CreatableTopic(name="t", num_partitions=1, replication_factor=1)]
+            refused = await connection.send(CreateTopicsRequest(topics=topics, timeout_ms=1000))
+            assert refused.topics[0].error_code == error_codes.INVALID_REPLICATION_FACTOR
             assert controller.journal.exchanges(62)[0].request == request
+            assert controller.journal.exchanges(63)[0].to_json()["request"]["cordonedLogDirs"] != []
         finally:
             await connection.close()
+
+
+async def test_two_controllers_of_one_process_speak_each_their_own() -> None:
+    async with Controller(profile=PROFILE) as one, Controller() as other:
+        offered = []
+        for controller in (one, other):
+            connection = await connect(controller.host, controller.port)
+            offered.append(connection.api_versions[63])
+            await connection.close()
+        assert offered == [(0, 1), (0, 2)]

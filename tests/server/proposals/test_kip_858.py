@@ -1,0 +1,161 @@
+"""KIP-858 as its text words it, where Kafka 4.3.1 shipped it otherwise: one test for each such wording."""
+
+from typing import Any
+
+import pytest
+from mockraft import Controller
+from mockraft.server.controller.image import directory_ids
+from mockraft.wire import error_codes
+from mockraft.wire.client import connect
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+
+A, B, C, NOWHERE = (bytes([8] * 15 + [number]) for number in (1, 2, 3, 4))
+PROFILE = "kip-858"
+
+
+@pytest.fixture
+def cluster(proposed: Any) -> Any:
+    """Broker 1 with directories A and B, broker 2 with C, both unfenced."""
+    cluster = proposed(PROFILE)
+    cluster.start(1, log_dirs=[A, B])
+    cluster.start(2, log_dirs=[C])
+    return cluster
+
+
+def create(cluster: Any, name: str, replication_factor: int = 2) -> bytes:
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=replication_factor)
+    (created,) = cluster.ask(CreateTopicsRequest(topics=[topic], timeout_ms=1000)).topics
+    assert created.error_code == error_codes.NONE
+    return bytes(created.topic_id)
+
+
+def assign(cluster: Any, broker_id: int, directory: bytes, topic_id: bytes) -> Any:
+    words = cluster.overlay.module("AssignReplicasToDirsRequest")
+    topic = words.TopicData(topic_name=topic_id, partitions=[words.PartitionData(partition_index=0)])
+    return cluster.ask(
+        words.AssignReplicasToDirsRequest(
+            broker_id=broker_id,
+            broker_epoch=cluster.broker(broker_id).broker_epoch,
+            directories=[words.DirectoryData(id=directory, topics=[topic])],
+        )
+    )
+
+
+def test_new_replicas_are_unassigned_however_many_directories_their_broker_has(cluster: Any) -> None:
+    partition = cluster.partition(create(cluster, "t"))
+    assert sorted(partition.replicas) == [1, 2]
+    assert len(set(partition.directories)) == 1
+
+
+def test_the_id_of_unassigned_is_zero(cluster: Any) -> None:
+    assert cluster.partition(create(cluster, "t")).directories == (bytes(16), bytes(16))
+
+
+@pytest.mark.parametrize("reserved", [bytes(16), directory_ids.LOST, bytes(15) + bytes([99])])
+def test_the_first_hundred_ids_are_no_directories(proposed: Any, reserved: bytes) -> None:
+    cluster = proposed(PROFILE)
+    response = cluster.ask(cluster.registration_request(1, log_dirs=[A, reserved]))
+    assert response.error_code == error_codes.INVALID_REGISTRATION
+
+
+def test_an_assignment_names_its_topic_in_topic_name(cluster: Any) -> None:
+    topic_id = create(cluster, "t")
+    response = assign(cluster, 2, C, topic_id)
+    assert response.directories[0].topics[0].topic_id == topic_id
+    assert response.directories[0].topics[0].partitions[0].error_code == error_codes.NONE
+    partition = cluster.partition(topic_id)
+    assert partition.directory(2) == C
+
+
+def test_online_directories_are_told_by_version_3_of_a_registrations_change(cluster: Any) -> None:
+    cluster.heartbeat(1, offline_log_dirs=[A])
+    record, version = cluster.said()[-1]
+    assert (type(record).__name__, version, record.log_dirs) == ("BrokerRegistrationChangeRecord", 3, [B])
+    assert cluster.replayed().cluster.brokers[1].log_dirs == (B,)
+
+
+def test_online_directories_are_told_by_version_3_of_a_registration_under_tag_0(cluster: Any) -> None:
+    (field,) = (f for f in cluster.overlay.schema("RegisterBrokerRecord").root.fields if f.name == "LogDirs")
+    assert (field.versions.low, field.tag) == (3, 0)
+    cluster.register(3, log_dirs=[NOWHERE])
+    record, version = cluster.said()[-1]
+    assert (record.log_dirs, version) == ([NOWHERE], 4)
+
+
+def test_every_change_of_a_partition_tells_all_its_directories(cluster: Any) -> None:
+    topic_id = create(cluster, "t")
+    assign(cluster, 1, A, topic_id)
+    cluster.fence(1)
+    changes = [record for record, _ in cluster.said() if type(record).__name__ == "PartitionChangeRecord"]
+    partition = cluster.partition(topic_id)
+    assert [record.directories for record in changes] == [list(partition.directories)]
+    assert cluster.replayed().topics.partition(topic_id, 0) == partition
+
+
+def test_an_offline_directory_that_was_never_registered_fails_the_heartbeat(cluster: Any) -> None:
+    response = cluster.heartbeat(1, offline_log_dirs=[A, NOWHERE], want_fence=True)
+    assert response.error_code == error_codes.LOG_DIR_NOT_FOUND
+    assert cluster.written() == []
+    assert cluster.broker(1).fenced is False
+
+
+def test_a_directory_that_went_offline_before_is_still_a_registered_one(cluster: Any) -> None:
+    for _ in range(2):
+        assert cluster.heartbeat(1, offline_log_dirs=[A]).error_code == error_codes.NONE
+
+
+def test_a_registration_remembers_that_it_has_offline_directories_until_the_next_one(cluster: Any) -> None:
+    assert cluster.broker(1).offline_log_dirs == ()
+    cluster.heartbeat(1, offline_log_dirs=[A])
+    assert cluster.broker(1).offline_log_dirs == (A,)
+    cluster.register(1, log_dirs=[B])
+    assert cluster.broker(1).offline_log_dirs == ()
+
+
+def test_a_broker_with_several_directories_stays_fenced_until_its_assignments_are_known(cluster: Any) -> None:
+    topic_id = create(cluster, "t")
+    cluster.fence(1)
+    assert cluster.heartbeat(1).is_fenced is True
+    assign(cluster, 1, B, topic_id)
+    assert cluster.heartbeat(1).is_fenced is False
+
+
+def test_a_broker_with_one_directory_need_not_assign_anything(cluster: Any) -> None:
+    create(cluster, "t")
+    cluster.fence(2)
+    assert cluster.heartbeat(2).is_fenced is False
+
+
+def test_a_broker_that_is_unfenced_stays_so_when_it_gets_new_replicas(cluster: Any) -> None:
+    create(cluster, "t")
+    assert cluster.heartbeat(1).is_fenced is False
+
+
+async def test_a_broker_of_the_proposal_is_served_over_a_socket(registration: Any) -> None:
+    async with Controller(profile=PROFILE) as controller:
+        speaks = controller.messages
+        connection = await connect(controller.host, controller.port, messages=speaks)
+        heartbeat = speaks.module("BrokerHeartbeatRequest").BrokerHeartbeatRequest
+        words = speaks.module("AssignReplicasToDirsRequest")
+        try:
+            registered = await connection.send(registration(controller, 1, log_dirs=[A, B]))
+            told = {"broker_id": 1, "broker_epoch": registered.broker_epoch, "current_metadata_offset": 1 << 40}
+            assert (await connection.send(heartbeat(**told))).is_fenced is False
+            topics = [CreatableTopic(name="t", num_partitions=1, replication_factor=1)]
+            created = await connection.send(CreateTopicsRequest(topics=topics, timeout_ms=1000))
+            topic_id = created.topics[0].topic_id
+            await connection.send(heartbeat(**told, want_fence=True))
+            assert (await connection.send(heartbeat(**told))).is_fenced is True
+            topic = words.TopicData(topic_name=topic_id, partitions=[words.PartitionData(partition_index=0)])
+            directories = [words.DirectoryData(id=A, topics=[topic])]
+            assigned = await connection.send(
+                words.AssignReplicasToDirsRequest(
+                    broker_id=1, broker_epoch=registered.broker_epoch, directories=directories
+                )
+            )
+            assert assigned.directories[0].topics[0].partitions[0].error_code == error_codes.NONE
+            assert (await connection.send(heartbeat(**told))).is_fenced is False
+            refused = await connection.send(heartbeat(**told, offline_log_dirs=[NOWHERE]))
+            assert refused.error_code == error_codes.LOG_DIR_NOT_FOUND
+        finally:
+            await connection.close()
