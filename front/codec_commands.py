@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from string import hexdigits
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -11,7 +12,9 @@ import typer
 from mockraft import codec_names
 from mockraft.codec_forms import BATCHES, OTHER, RECORD, REQUEST, RESPONSE, Subject, decode, encode, hints
 from mockraft.codec_names import class_named
+from mockraft.proposal_options import Profile, Schemas, overlay
 from mockraft.wire.errors import WireError
+from mockraft.wire.overlay import using
 
 if TYPE_CHECKING:
     from mockraft.wire.explain import Explanation
@@ -39,6 +42,7 @@ mockraft decode --frame - < request.hex       the header says which request
 mockraft decode --response Fetch --version 17 --frame --compact - < fetch.hex
 mockraft decode --record NoOp --version 0 00
 mockraft decode --framed 01140000             the frame says which record
+mockraft decode --schemas DIR --request Greet --version 0 03686900    a message of your own
 
 Exit codes: 1 the bytes are not that, 2 a bad option.
 """
@@ -94,6 +98,7 @@ def register(app: typer.Typer) -> None:
 
 
 def decode_command(
+    ctx: typer.Context,
     data: Data = None,
     request: Request = None,
     response: Response = None,
@@ -104,8 +109,11 @@ def decode_command(
     framed: Framed = False,
     raw: RawIn = False,
     compact: Compact = False,
+    profile: Profile = None,
+    schemas: Schemas = None,
 ) -> None:
     """Print the JSON of bytes."""
+    _speak(ctx, profile, schemas)
     subject = _subject("decode", request, response, record, message, version, frame, framed)
     content = _bytes("decode", data, raw)
     try:
@@ -116,6 +124,7 @@ def decode_command(
 
 
 def encode_command(
+    ctx: typer.Context,
     tree: Tree = "-",
     request: Request = None,
     response: Response = None,
@@ -125,8 +134,11 @@ def encode_command(
     frame: Frame = False,
     framed: Framed = False,
     raw: RawOut = False,
+    profile: Profile = None,
+    schemas: Schemas = None,
 ) -> None:
     """Print the bytes of JSON."""
+    _speak(ctx, profile, schemas)
     subject = _subject("encode", request, response, record, message, version, frame, framed)
     text = sys.stdin.read() if tree == "-" else tree
     try:
@@ -146,6 +158,7 @@ def encode_command(
 
 
 def explain_command(
+    ctx: typer.Context,
     data: Data = None,
     request: Request = None,
     response: Response = None,
@@ -157,8 +170,11 @@ def explain_command(
     batches: Batches = False,
     raw: RawIn = False,
     as_json: AsJson = False,
+    profile: Profile = None,
+    schemas: Schemas = None,
 ) -> None:
     """Print what every byte is."""
+    _speak(ctx, profile, schemas)
     if batches:
         if any((request, response, record, message, version is not None, frame, framed)):
             _misuse("explain", "--batches says it all: no other option goes with it but --raw and --json")
@@ -180,6 +196,13 @@ def explain_command(
             console.print(f"  try it {advice}")
     if explanation.error is not None:
         raise typer.Exit(UNREADABLE)
+
+
+def _speak(ctx: typer.Context, profile: list[str] | None, schemas: list[Path] | None) -> None:
+    """Let the rest of this command find the messages that the options ask for."""
+    found = overlay(profile, schemas)
+    if found is not None:
+        ctx.with_resource(using(found))
 
 
 def _subject(

@@ -2,10 +2,11 @@
 
 from typing import Any, NamedTuple
 
-from mockraft.codec_names import class_named
-from mockraft.wire import api_keys, messages, metadata_log_frame, records
+from mockraft.codec_names import class_named, record_name
+from mockraft.wire import metadata_log_frame
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json, to_json
+from mockraft.wire.overlay import in_use
 
 Tree = dict[str, Any]
 
@@ -92,7 +93,7 @@ def _counterpart(subject: Subject) -> Subject | None:
     if subject.kind not in (REQUEST, RESPONSE) or subject.name is None:
         return None
     api_key = class_named(subject.name).api_key
-    kind, names = (RESPONSE, messages.RESPONSES) if subject.kind == REQUEST else (REQUEST, messages.REQUESTS)
+    kind, names = (RESPONSE, in_use().responses) if subject.kind == REQUEST else (REQUEST, in_use().requests)
     return subject._replace(kind=kind, name=names[api_key])
 
 
@@ -106,14 +107,14 @@ def _decode_frame(subject: Subject, data: bytes) -> Tree:
             raise WireError("the bytes end before the request's API key and version", field="header", offset=4)
         api_key, version = (int.from_bytes(data[at : at + 2], signed=True) for at in (4, 6))
         if subject.name is not None and class_named(subject.name).api_key != api_key:
-            raise WireError(f"this is a {api_keys.name(api_key)} request (key {api_key})", field="header", offset=4)
-        body_class = messages.request(api_key)
-        header, header_version = "RequestHeader", messages.request_header_version(api_key, version)
+            raise WireError(f"this is a {in_use().api_name(api_key)} request (key {api_key})", field="header", offset=4)
+        body_class = in_use().request(api_key)
+        header, header_version = "RequestHeader", in_use().request_header_version(api_key, version)
     else:
         name, version = subject.named()
         body_class = class_named(name)
-        header, header_version = "ResponseHeader", messages.response_header_version(body_class.api_key, version)
-    head, offset = messages.by_name(header).read_from(data, header_version, 4)
+        header, header_version = "ResponseHeader", in_use().response_header_version(body_class.api_key, version)
+    head, offset = class_named(header).read_from(data, header_version, 4)
     body, end = body_class.read_from(data, version, offset)
     if end != len(data):
         raise WireError(f"{body_class.__name__} v{version}: {len(data) - end} bytes too many", offset=end)
@@ -128,20 +129,20 @@ def _encode_frame(subject: Subject, tree: Tree) -> bytes:
         version = header.get("requestApiVersion") if version is None else version
         if not isinstance(api_key, int) or not isinstance(version, int):
             raise WireError("the header says no requestApiKey and requestApiVersion; give --request and --version")
-        name = messages.request(api_key).__name__
+        name = in_use().request(api_key).__name__
         given = {"correlationId": 0, "clientId": "mockraft"} | header
         header = given | {"requestApiKey": api_key, "requestApiVersion": version}
-        head = _write("RequestHeader", messages.request_header_version(api_key, version), header)
+        head = _write("RequestHeader", in_use().request_header_version(api_key, version), header)
     else:
         name, version = subject.named()
-        header_version = messages.response_header_version(class_named(name).api_key, version)
+        header_version = in_use().response_header_version(class_named(name).api_key, version)
         head = _write("ResponseHeader", header_version, {"correlationId": 0} | header)
     written = head + _write(name, version, body)
     return len(written).to_bytes(4) + written
 
 
 def _decode_record(subject: Subject, data: bytes) -> Tree:
-    record, version = metadata_log_frame.decode(data)
+    record, version = metadata_log_frame.decode(data, in_use().by_type)
     name = type(record).__name__
     if subject.name is not None and name != subject.name:
         raise WireError(f"this is a {name} (type {record.api_key})", field="recordType", offset=1)
@@ -158,7 +159,7 @@ def _encode_record(subject: Subject, tree: Tree) -> bytes:
         version = tree["version"] if version is None else version
     if not isinstance(name, str) or not isinstance(version, int):
         raise WireError("the JSON says no type and version; give --record and --version")
-    return metadata_log_frame.encode(from_json(records.by_name(name), data, version), version)
+    return metadata_log_frame.encode(from_json(class_named(record_name(name)), data, version), version)
 
 
 def _object(tree: Tree, key: str) -> Tree:

@@ -2,32 +2,32 @@
 
 from difflib import get_close_matches
 
-from mockraft.wire import messages, records
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
+from mockraft.wire.overlay import in_use
 from mockraft.wire.schema_files import RELEASE
 
 
 def request_name(key: str) -> str:
     """The request class's name for `BrokerHeartbeat`, `BrokerHeartbeatRequest` or `63`; WireError with a suggestion."""
-    return _api_name(key, messages.REQUESTS, "Request")
+    return _api_name(key, in_use().requests, "Request")
 
 
 def response_name(key: str) -> str:
     """The response class's name, as `request_name`."""
-    return _api_name(key, messages.RESPONSES, "Response")
+    return _api_name(key, in_use().responses, "Response")
 
 
 def record_name(key: str) -> str:
     """A metadata or control record's name for `RegisterBroker`, `RegisterBrokerRecord` or its type `0`."""
     if key.isdecimal():
-        return records.by_type(int(key)).__name__
-    return _named(key, list(records.NAMES), "Record", "record")
+        return in_use().by_type(int(key)).__name__
+    return _named(key, list(in_use().record_names), "Record", "record")
 
 
 def other_name(key: str) -> str:
     """A message that is neither: RequestHeader, ConsumerProtocolSubscription, DefaultPrincipalData …"""
-    return _named(key, [*messages.NAMES, *records.NAMES], "", "message")
+    return _named(key, [*in_use().message_names, *in_use().record_names], "", "message")
 
 
 def _api_name(key: str, names: dict[int, str], suffix: str) -> str:
@@ -51,5 +51,5 @@ def _named(key: str, names: list[str], suffix: str, what: str) -> str:
 
 
 def class_named(name: str) -> type[Message]:
-    """The generated class of a message or record."""
-    return records.by_name(name) if name in records.NAMES else messages.by_name(name)
+    """The class of a message or record."""
+    return in_use().by_name(name)

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from mockraft import serve_security as security
+from mockraft.proposal_options import Profile, Schemas, overlay
+from mockraft.proposals import rules_of
 
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
@@ -49,6 +51,9 @@ A broker joins it with that cluster id and three properties:
 
 Without --data-dir the log is in memory, and brokers must not outlive the controller: a broker stops when its
 controller comes back with a shorter log. SIGTERM and SIGINT end the controller with exit code 0.
+
+--profile kip-858 and --schemas DIR let it speak a proposal that Kafka has not, or words otherwise; both may be given
+several times.
 
 Exit codes: 2 a bad option, 3 the address cannot be listened on, 4 the data directory cannot be used.
 """
@@ -182,6 +187,8 @@ def serve(
     connections_max_reauth_ms: security.ConnectionsMaxReauthMs = 0,
     authentication_timeout_ms: security.AuthenticationTimeoutMs = 30_000,
     unauthenticated_connections_max: security.UnauthenticatedConnectionsMax = 4_096,
+    profile: Profile = None,
+    schemas: Schemas = None,
     controllers: Controllers = 1,
     brokers: Brokers = 0,
     admin_port: AdminPort = "off",
@@ -216,6 +223,8 @@ def _serve(options: dict[str, Any]) -> int:
     options |= {
         "cluster_id": _cluster_id(cluster_id),
         "metadata_version": _metadata_version(options["metadata_version"]),
+        "overlay": overlay(options["profile"], options["schemas"]),
+        "rules": rules_of(options["profile"] or ()),
         "connections_max": max(1, min(options["connections_max"], descriptors - DESCRIPTORS_KEPT)),
     }
     config = _config(options)

@@ -149,6 +149,8 @@ def test_says_when_the_port_is_taken(serve: Callable[..., Served]) -> None:
         ("--admin-port", "8080"),
         ("--controllers", "3"),
         ("--super-users", "admin"),
+        ("--profile", "kip-9"),
+        ("--schemas", "nowhere"),
         ("--no-such-option",),
     ],
 )
@@ -169,6 +171,16 @@ def test_takes_a_metadata_version_by_name_release_or_level(serve: Callable[..., 
             pass
     response = read_response_body(frames[0], 4, 18, 4)
     assert {f.name: f.max_version_level for f in response.finalized_features}["metadata.version"] == level
+
+
+def test_speaks_proposals(serve: Callable[..., Served]) -> None:
+    kip_9999 = Path(__file__).parents[1] / "examples" / "kip-9999"
+    served = serve("--profile", "kip-858", "--profile", "kip-1066", "--schemas", str(kip_9999))
+    with socket.create_connection((served.host, served.port), timeout=DEADLINE_S) as connection:
+        connection.sendall(write_request(ApiVersionsRequest(), 0, 1, "test"))
+        (frame,) = FrameReader().receive_data(connection.recv(1 << 16))
+    versions = {api.api_key: api.max_version for api in read_response_body(frame, 4, 18, 0).api_keys}
+    assert (versions[63], versions[64], versions[9000]) == (1, 1, 0)
 
 
 def test_tells_brokers_the_advertised_endpoint(serve: Callable[..., Served]) -> None:

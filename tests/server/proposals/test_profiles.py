@@ -16,7 +16,8 @@ from mockraft.wire.messages.assign_replicas_to_dirs_request import (
     TopicData,
 )
 
-CONTROLLER = Path(__file__).parents[3] / "server" / "controller"
+ROOT = Path(__file__).parents[3]
+CONTROLLER = ROOT / "server" / "controller"
 A, B, C = (bytes([8] * 15 + [number]) for number in (1, 2, 3))
 LOST = bytes(15) + b"\x02"
 
@@ -34,6 +35,13 @@ def test_a_rule_is_read_where_its_wording_says(rule: Rule) -> None:
     (found,) = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function)
     named = {node.attr for node in ast.walk(found) if isinstance(node, ast.Attribute)}
     assert rule.name in named
+
+
+@pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.name)
+def test_the_documents_table_has_the_rule_as_it_is(rule: Rule) -> None:
+    told = rule.value
+    row = f"| `{rule.name}` | {told.proposal} | {told.sentence} | {told.shipped} | `{told.decided_in}` |"
+    assert row in (ROOT / "docs" / "proposals.md").read_text().splitlines()
 
 
 def test_every_rule_belongs_to_a_profile() -> None:

@@ -1,0 +1,51 @@
+"""A proposal of one's own: messages that Kafka has not, spoken by a controller from their JSON specs alone."""
+
+from pathlib import Path
+
+from mockraft import Controller
+from mockraft.proposals import overlay_of
+from mockraft.wire import error_codes
+from mockraft.wire.client import connect
+from mockraft.wire.json_form import to_json
+
+KIP_9999 = Path(__file__).with_name("kip-9999")
+
+
+def test_specs_become_classes() -> None:
+    speaks = overlay_of(schemas=[KIP_9999])
+    assert speaks is not None
+
+    unregister = speaks.by_name("UnregisterBrokerRequest")
+    request = unregister(broker_id=1, reason="moved")
+    assert request.write(1).hex() == "00000001" + "066d6f766564" + "00"
+    assert request.write(0).hex() == "00000001" + "00"
+    assert to_json(request, 1) == {"brokerId": 1, "reason": "moved"}
+
+
+async def test_a_controller_speaks_them() -> None:
+    async with Controller(schemas=KIP_9999) as controller:
+        connection = await connect(controller.host, controller.port, messages=controller.messages)
+        assert connection.api_versions[64] == (0, 1)
+        assert connection.api_versions[9000] == (0, 0)
+
+        unregister = controller.messages.by_name("UnregisterBrokerRequest")
+        response = await connection.send(unregister(broker_id=1, reason="moved"))
+        assert response.error_code == error_codes.BROKER_ID_NOT_REGISTERED
+        assert response.freed_log_dirs == []
+
+        describe = controller.messages.by_name("DescribeDiskHealthRequest")
+        assert (await connection.send(describe(broker_id=1))).healthy_percent == 100
+
+        (exchange,) = controller.journal.exchanges(9000)
+        assert (exchange.api, exchange.served_by) == ("DescribeDiskHealth", "schema defaults")
+        await connection.close()
+
+
+async def test_a_controller_speaks_a_proposal_that_mockraft_knows() -> None:
+    async with Controller(profile="kip-1066") as controller:
+        connection = await connect(controller.host, controller.port, messages=controller.messages)
+        heartbeat = controller.messages.by_name("BrokerHeartbeatRequest")
+        assert heartbeat.max_version == 1
+        stale = await connection.send(heartbeat(broker_id=1, cordoned_log_dirs=[b"a" * 16]))
+        assert stale.error_code == error_codes.STALE_BROKER_EPOCH
+        await connection.close()

@@ -1,0 +1,140 @@
+"""What a controller makes of message specs that nobody but their author knows."""
+
+import json
+import logging
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft.proposals import overlay_of
+from mockraft.server.apis.api import Parked
+from mockraft.server.apis.fetch import API as FETCH
+from mockraft.server.apis.overlaid import apis_over
+from mockraft.server.apis.registry import APIS
+from mockraft.server.apis.unregister_broker import API as UNREGISTER_BROKER
+from mockraft.server.controller.data_dir import DataDirError
+from mockraft.wire import error_codes, messages
+from mockraft.wire.errors import WireError
+from mockraft.wire.messages.fetch_response import FetchResponse
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.overlay import Overlay
+from mockraft.wire.recast import recast
+from mockraft.wire.records.topic_record import TopicRecord
+
+ROOT = Path(__file__).parents[3]
+KIP_9999 = ROOT / "tests" / "examples" / "kip-9999"
+
+
+def overlay(*folders: Path) -> Overlay:
+    found = overlay_of(schemas=folders)
+    assert found is not None
+    return found
+
+
+def spec(name: str) -> dict[str, Any]:
+    folder = "metadata" if name.endswith("Record") else "message"
+    lines = (ROOT / "schemas_json" / "4.3.1" / folder / f"{name}.json").read_text().splitlines()
+    return dict(json.loads("\n".join(line for line in lines if not line.lstrip().startswith("//"))))
+
+
+@pytest.fixture
+def folder_of(tmp_path: Path) -> Callable[[Iterable[dict[str, Any]]], Path]:
+    def write(trees: Iterable[dict[str, Any]]) -> Path:
+        for tree in trees:
+            (tmp_path / f"{tree['name']}.json").write_text(json.dumps(tree))
+        return tmp_path
+
+    return write
+
+
+def test_without_an_overlay_of_an_api_it_is_the_same() -> None:
+    table = apis_over(APIS, overlay(KIP_9999))
+    assert [key for key in APIS if table[key] is not APIS[key]] == [UNREGISTER_BROKER.api_key]
+    assert list(table) == sorted(table)
+
+
+def test_a_request_that_is_not_for_controllers_is_not_offered(folder_of: Any) -> None:
+    trees = [json.loads((KIP_9999 / f"DescribeDiskHealth{kind}.json").read_text()) for kind in ("Request", "Response")]
+    trees[0]["listeners"] = ["broker"]
+    assert 9000 not in apis_over(APIS, overlay(folder_of(trees)))
+
+
+def test_a_refusal_is_said_in_the_overlays_response() -> None:
+    api = apis_over(APIS, overlay(KIP_9999))[UNREGISTER_BROKER.api_key]
+    refused = api.error(api.request(), error_codes.NOT_CONTROLLER, "elsewhere")
+    assert (type(refused), refused.error_code) == (api.response, error_codes.NOT_CONTROLLER)
+    assert refused.freed_log_dirs == []
+
+
+def test_an_answer_that_comes_later_is_said_in_the_overlays_response_too(folder_of: Any) -> None:
+    tree = spec("FetchResponse")
+    tree["fields"].append({"name": "Mood", "type": "int8", "versions": "18+", "taggedVersions": "18+", "tag": 9})
+    answers = iter([None, FetchResponse(session_id=5)])
+    parked = Parked(100, lambda now_ms, expired: next(answers))
+    waiting = FETCH._replace(handle=lambda *_: parked)
+    api = apis_over({FETCH.api_key: waiting}, overlay(folder_of([tree])))[FETCH.api_key]
+    told = api.handle(None, None, None)  # type: ignore[arg-type]
+    assert (told.deadline_ms, told.retry(1, False)) == (100, None)
+    answer = told.retry(2, False)
+    assert (answer.session_id, answer.mood) == (5, 0)
+
+
+def test_what_a_message_cannot_say_as_another_class_is_at_its_default() -> None:
+    worded = overlay_of(["kip-1066"])
+    assert worded is not None
+    record = messages.request(63)(broker_id=7)
+    told = recast(record, worded.request(63))
+    assert (told.broker_id, told.cordoned_log_dirs) == (7, [])
+    assert recast(told, messages.request(63), 0) == record
+
+
+class TestRecords:
+    @pytest.fixture
+    def speaks(self) -> Overlay:
+        return overlay(KIP_9999)
+
+    def test_one_that_kafka_has_not_is_logged_and_means_nothing(
+        self, new_cluster: Any, speaks: Overlay, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        cluster = new_cluster(data_dir=tmp_path, overlay=speaks)
+        cluster.write(RecordAt(speaks.by_name("DiskHealthRecord")(broker_id=1, healthy_percent=7), 0))
+        cluster.log.close()
+        with caplog.at_level(logging.WARNING, "mockraft.controller"):
+            again = new_cluster(data_dir=tmp_path, overlay=speaks)
+        found = [record for _, (record, _) in again.log.records() if record.api_key == 900]
+        assert [record.healthy_percent for record in found] == [7]
+        assert "DiskHealthRecord (type 900) means nothing to this controller" in caplog.text
+        again.log.close()
+
+    def test_without_its_schema_the_log_is_one_of_a_newer_kafka(
+        self, new_cluster: Any, speaks: Overlay, tmp_path: Path
+    ) -> None:
+        cluster = new_cluster(data_dir=tmp_path, overlay=speaks)
+        cluster.write(RecordAt(speaks.by_name("DiskHealthRecord")(), 0))
+        cluster.log.close()
+        with pytest.raises(DataDirError, match="there is no metadata record of type 900"):
+            new_cluster(data_dir=tmp_path)
+
+    def test_kafkas_own_is_written_in_the_first_version_that_can_say_it(self, new_cluster: Any, folder_of: Any) -> None:
+        tree = spec("TopicRecord")
+        tree["validVersions"] = "0-2"
+        tree["fields"][0]["versions"] = "1+"
+        cluster = new_cluster(overlay=overlay(folder_of([tree])))
+        cluster.write(RecordAt(TopicRecord(name="t", topic_id=bytes(15) + b"a"), 0))
+        (written,) = cluster.written()
+        assert (type(written.record), written.record.name, written.version) == (TopicRecord, "t", 1)
+
+    def test_what_no_version_can_say_is_refused(self, new_cluster: Any, folder_of: Any) -> None:
+        tree = spec("TopicRecord")
+        tree["fields"][0]["type"] = "int32"
+        cluster = new_cluster(overlay=overlay(folder_of([tree])))
+        with pytest.raises(WireError, match="TopicRecord"):
+            cluster.write(RecordAt(TopicRecord(name="t"), 0))
+
+    def test_a_snapshot_is_worded_alike(self, proposed: Any) -> None:
+        cluster = proposed("kip-1066")
+        cluster.start(1, cordoned_log_dirs=[cluster.registration_request(1).log_dirs[0]])
+        snapshot_id = cluster.log.write_snapshot(cluster.controller.image.to_records(30), cluster.now_ms)
+        assert snapshot_id is not None
+        assert cluster.replayed().cluster.brokers[1] == cluster.broker(1)
