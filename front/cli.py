@@ -1,22 +1,36 @@
 """The command `mockraft`."""
 
+import sys
+
 import typer
-from mockraft import codec_commands, conformance_commands, kafka_commands, run_commands
 from mockraft.serve import ABOUT, serve
 
-app = typer.Typer(
-    name="mockraft",
-    help="A Kafka KRaft controller for tests: unmodified brokers run on it.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help shows long option names whole
-)
-app.command("serve", help=ABOUT)(serve)
-for commands in (run_commands, kafka_commands, conformance_commands, codec_commands):
-    commands.register(app)
+
+def application(*, only_serve: bool = False) -> typer.Typer:
+    """The command line; with `only_serve` no other command is imported, so that a controller starts sooner."""
+    app = typer.Typer(
+        name="mockraft",
+        help="A Kafka KRaft controller for tests: unmodified brokers run on it.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # plain help shows long option names whole
+    )
+    app.command("serve", help=ABOUT)(serve)
+    if only_serve:
+        app.callback()(_no_options_of_its_own)
+        return app
+    from mockraft import codec_commands, conformance_commands, kafka_commands, run_commands
+
+    for commands in (run_commands, kafka_commands, conformance_commands, codec_commands):
+        commands.register(app)
+    return app
 
 
 def main() -> None:
     """Run the command line."""
-    app(prog_name="mockraft")
+    application(only_serve=sys.argv[1:2] == ["serve"])(prog_name="mockraft")
+
+
+def _no_options_of_its_own() -> None:
+    """Keeps a lone command behind its name."""

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from mockraft.cli import app
+from mockraft.cli import application
 from typer.main import get_command
 
 ROOT = Path(__file__).parents[1]
@@ -29,7 +29,7 @@ def test_python_in_a_document_is_quoted_from_an_example_that_runs(document: Path
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_commands_in_a_document_exist_with_their_options(document: Path) -> None:
-    commands = get_command(app).commands  # type: ignore[attr-defined]
+    commands = get_command(application()).commands  # type: ignore[attr-defined]
     wrong = []
     for block in blocks(document, "console"):
         for line in re.findall(r"^\$ (?:.*\| *)?mockraft ([a-z-]+)(.*)", block.replace("\\\n", " "), re.MULTILINE):
