@@ -104,7 +104,7 @@ class Watch:
             cluster_id=self.running.config.cluster_id,
             bootstrap=self.running.bootstrap,
             metadata_version=f"{metadata_version(level).name} ({level})" if level else "none",
-            leader_epoch=controller.log.leader_epoch,
+            leader_epoch=controller.raft.leader_epoch,
             high_watermark=controller.log.high_watermark,
             up_ms=now_ms - self.started_ms,
             brokers=list(self._rows(now_ms)),
@@ -120,7 +120,7 @@ class Watch:
 
     def _rows(self, now_ms: int) -> Iterator[BrokerRow]:
         controller = self.running.controller
-        replicas = controller.log.observers.states(now_ms).items()
+        replicas = controller.raft.observers(now_ms).items()
         # A broker that came back with another directory is there twice for a while: the newest fetch counts.
         newest = {key.id: state for key, state in sorted(replicas, key=lambda item: item[1].last_fetch_timestamp_ms)}
         for broker_id, broker in sorted(controller.image.cluster.brokers.items()):

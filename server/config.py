@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mockraft.server.rules import Rule
 
 if TYPE_CHECKING:
+    from mockraft.server.controller.voter_set import VoterSet
     from mockraft.wire.overlay import Overlay
 
 from mockraft.server import security_options
@@ -51,6 +52,11 @@ class ControllerConfig:
 
     `ssl_…_file` are PEM files. `plain_users` are passwords by name; `scram_users` are written into a new log, as
     `kafka-storage format --add-scram` does. There are no users unless they are given.
+
+    A controller is a quorum of its own unless one of these says otherwise: `controller_quorum_voters`, as
+    `ID@HOST:PORT,…`, are the voters at kraft.version 0; `initial_controllers`, as `ID@HOST:PORT:DIRECTORY_ID,…`, those
+    that a new quorum begins with at kraft.version 1 (`kafka-storage format --initial-controllers`);
+    `controller_quorum_bootstrap_servers`, as `HOST:PORT,…`, are asked for the leader, also by who is no voter.
     """
 
     node_id: int = 3000
@@ -65,6 +71,15 @@ class ControllerConfig:
 
     metadata_version: int = METADATA_VERSION_MAX
     kraft_version: int = 1
+
+    controller_quorum_voters: str | None = None
+    initial_controllers: str | None = None
+    controller_quorum_bootstrap_servers: str | None = None
+    controller_quorum_election_timeout_ms: int = 1_000
+    controller_quorum_fetch_timeout_ms: int = 2_000
+    controller_quorum_election_backoff_max_ms: int = 1_000
+    controller_quorum_request_timeout_ms: int = 2_000
+    controller_quorum_retry_backoff_ms: int = 20
 
     session_timeout_ms: int = 9_000
     heartbeat_interval_ms: int = 2_000
@@ -132,6 +147,10 @@ class ControllerConfig:
             if type(value) is int and option.name != "seed" and not lowest <= value <= highest:
                 raise ValueError(f"{option.name}={value}: it must be {lowest} to {highest}")
         security_options.check(self)
+        if self.controller_quorum_voters and self.initial_controllers:
+            raise ValueError("controller_quorum_voters and initial_controllers exclude each other")
+        if not self.is_alone:
+            self._check_quorum()
 
     @property
     def has_authorizer(self) -> bool:
@@ -153,3 +172,50 @@ class ControllerConfig:
     def voter_port(self) -> int:
         """Port that brokers connect to."""
         return self.port if self.advertised_port is None else self.advertised_port
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is a quorum of its own."""
+        return not (
+            self.controller_quorum_voters or self.initial_controllers or self.controller_quorum_bootstrap_servers
+        )
+
+    @property
+    def configured_voters(self) -> "VoterSet":
+        """The voters that the configuration names, none where it names bootstrap servers only."""
+        from mockraft.server.controller.voter_set import VoterSet, read_voters
+
+        text = self.controller_quorum_voters or self.initial_controllers
+        return read_voters(text, self.controller_listener_name) if text else VoterSet()
+
+    @property
+    def initial_kraft_version(self) -> int:
+        """The kraft.version before the log says one."""
+        if self.controller_quorum_voters:
+            return 0
+        return 1 if self.initial_controllers else self.kraft_version
+
+    @property
+    def initial_directory_id(self) -> bytes | None:
+        """The directory id that `initial_controllers` has for this node."""
+        node = self.configured_voters.nodes.get(self.node_id) if self.initial_controllers else None
+        return node.key.directory_id if node else None
+
+    @property
+    def bootstrap_addresses(self) -> list[tuple[str, int]]:
+        """The addresses in `controller_quorum_bootstrap_servers`."""
+        from mockraft.server.controller.voter_set import read_addresses
+
+        return read_addresses(self.controller_quorum_bootstrap_servers or "")
+
+    def _check_quorum(self) -> None:
+        """ValueError where the options of a quorum cannot be read, or lack what their kind needs."""
+        known = [node.key.directory_id != bytes(16) for node in self.configured_voters.nodes.values()]
+        if self.initial_controllers and not all(known):
+            raise ValueError(f"initial_controllers={self.initial_controllers!r}: each needs its :DIRECTORY_ID")
+        if self.controller_quorum_voters and any(known):
+            raise ValueError(
+                f"controller_quorum_voters={self.controller_quorum_voters!r}: directory ids belong into"
+                " initial_controllers"
+            )
+        _ = self.bootstrap_addresses

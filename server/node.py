@@ -363,9 +363,9 @@ class Node:
         if connection.waiting or connection.reader.failure is not None:
             self._proceed(connection, now_ms, effects)
 
-    def _log_position(self) -> tuple[int, int, int]:
+    def _log_position(self) -> tuple[int, int, int, int]:
         controller = self.controller
-        return (controller.log.end_offset, controller.log.high_watermark, controller.epoch)
+        return (controller.log.end_offset, controller.log.high_watermark, controller.epoch, controller.raft.changes)
 
     def _close(
         self,

@@ -3,12 +3,14 @@
 The voter is this controller; observers are the replicas that fetched the log in the last five minutes (LeaderState).
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum import PARTITION, TOPIC_NAME
+from mockraft.server.controller.quorum import PARTITION, TOPIC_NAME, ReplicaKey
+from mockraft.server.raft.leading import ReplicaState
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest
 from mockraft.wire.messages.describe_quorum_response import (
@@ -16,9 +18,9 @@ from mockraft.wire.messages.describe_quorum_response import (
     Listener,
     Node,
     PartitionData,
-    ReplicaState,
     TopicData,
 )
+from mockraft.wire.messages.describe_quorum_response import ReplicaState as ResponseState
 
 _DIRECTORY_IDS_VERSION = 2
 _NODES_VERSION = 2
@@ -33,41 +35,47 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
         and [partition.partition_index for partition in topics[0].partitions] == [PARTITION]
     ):
         return _unknown_topics(request)
-    config, log = controller.config, controller.log
-    with_directory = ctx.api_version >= _DIRECTORY_IDS_VERSION
-    voter = ReplicaState(
-        replica_id=config.node_id,
-        log_end_offset=log.end_offset,
-        last_fetch_timestamp=ctx.now_ms,
-        last_caught_up_timestamp=ctx.now_ms,
-    )
-    observers = []
-    for key, state in log.observers.states(ctx.now_ms).items():
-        observer = ReplicaState(
-            replica_id=key.id,
-            log_end_offset=state.log_end_offset,
-            last_fetch_timestamp=state.last_fetch_timestamp_ms,
-            last_caught_up_timestamp=state.last_caught_up_timestamp_ms,
-        )
-        if with_directory:
-            observer.replica_directory_id = key.directory_id
-        observers.append(observer)
-    # Voters that are configuration (kraft.version 0) have no directory id.
-    if with_directory and log.kraft_version > 0:
-        voter.replica_directory_id = log.directory_id
+    raft = controller.raft
+    leading = raft.leading
+    if leading is None:
+        code = error_codes.NOT_LEADER_OR_FOLLOWER
+        refused = PartitionData(partition_index=PARTITION, error_code=code, error_message=error_codes.message(code))
+        return DescribeQuorumResponse(topics=[TopicData(topic_name=TOPIC_NAME, partitions=[refused])])
+
+    def states(replicas: Iterable[tuple[ReplicaKey, ReplicaState]]) -> list[ResponseState]:
+        return [_state(controller, key, state, ctx) for key, state in replicas]
+
     partition = PartitionData(
         partition_index=PARTITION,
-        leader_id=config.node_id,
-        leader_epoch=log.leader_epoch,
-        high_watermark=log.high_watermark,
-        current_voters=[voter],
-        observers=observers,
+        leader_id=raft.config.node_id,
+        leader_epoch=raft.epoch,
+        high_watermark=raft.high_watermark,
+        current_voters=states((node.key, state) for node, state in leading.voters.values()),
+        observers=states(raft.observers(ctx.now_ms).items()),
     )
     response = DescribeQuorumResponse(topics=[TopicData(topic_name=TOPIC_NAME, partitions=[partition])])
     if ctx.api_version >= _NODES_VERSION:
-        listener = Listener(name=config.controller_listener_name, host=config.voter_host, port=config.voter_port)
-        response.nodes = [Node(node_id=config.node_id, listeners=[listener])]
+        response.nodes = [
+            Node(node_id=voter_id, listeners=[Listener(name=e.name, host=e.host, port=e.port) for e in node.endpoints])
+            for voter_id, (node, _) in leading.voters.items()
+        ]
     return response
+
+
+def _state(controller: Controller, key: ReplicaKey, state: ReplicaState, ctx: RequestContext) -> ResponseState:
+    found = ResponseState(
+        replica_id=key.id,
+        log_end_offset=state.log_end_offset,
+        last_fetch_timestamp=state.last_fetch_timestamp_ms,
+        last_caught_up_timestamp=state.last_caught_up_timestamp_ms,
+    )
+    if key.id == controller.config.node_id:
+        found.log_end_offset = controller.log.end_offset
+        found.last_fetch_timestamp = found.last_caught_up_timestamp = ctx.now_ms
+    # Voters that are configuration (kraft.version 0) have no directory id.
+    if ctx.api_version >= _DIRECTORY_IDS_VERSION:
+        found.replica_directory_id = key.directory_id
+    return found
 
 
 def error(_request: Any, error_code: int, _message: str | None) -> Any:

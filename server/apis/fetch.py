@@ -10,10 +10,12 @@ import logging
 from typing import Any
 
 from mockraft.server.apis.api import Api, Parked, RequestContext
+from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum import PARTITION, TOPIC_ID, TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.snapshot import SnapshotId
+from mockraft.server.raft.voter_changes import check_leads
 from mockraft.wire import error_codes
 from mockraft.wire.messages.fetch_request import FetchRequest
 from mockraft.wire.messages.fetch_response import (
@@ -32,19 +34,23 @@ _NODE_ENDPOINTS_VERSION = 17
 
 
 def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
-    """What of the log follows the follower's offset, or why it cannot go on from there; `Parked` when nothing new."""
-    config, log = controller.config, controller.log
-    if request.cluster_id is not None and request.cluster_id != config.cluster_id:
+    """What of the log follows the follower's offset, or why it cannot go on from there; `Parked` when nothing new.
+
+    What is parked is answered when the log grows, when the high watermark moves, and when the leadership is lost.
+    """
+    log, raft = controller.log, controller.raft
+    if request.cluster_id is not None and request.cluster_id != controller.config.cluster_id:
         return FetchResponse(error_code=error_codes.INCONSISTENT_CLUSTER_ID)
     partition = _metadata_partition(request)
     if partition is None:
         return FetchResponse(error_code=error_codes.INVALID_REQUEST)
     data, settled = _complete(request, partition, controller, ctx.now_ms)
-    if settled or request.max_wait_ms == 0 or log.high_watermark > partition.high_watermark:
+    if settled or request.max_wait_ms == 0 or raft.high_watermark > partition.high_watermark:
         return _response(data, ctx, controller)
+    seen = (log.high_watermark, raft.epoch, raft.role)
 
     def retry(now_ms: int, expired: bool) -> Any:
-        if log.end_offset > partition.fetch_offset:
+        if log.end_offset > partition.fetch_offset or (log.high_watermark, raft.epoch, raft.role) != seen:
             return _response(_complete(request, partition, controller, now_ms)[0], ctx, controller)
         return _response(data, ctx, controller) if expired else None
 
@@ -66,7 +72,7 @@ def _metadata_partition(request: Any) -> Any:
 
 def _complete(request: Any, partition: Any, controller: Controller, now_ms: int) -> tuple[PartitionData, bool]:
     """The partition's answer as of now, and whether it says something that must not wait."""
-    log = controller.log
+    log, raft = controller.log, controller.raft
     offset, last_epoch = partition.fetch_offset, partition.last_fetched_epoch
     replica = ReplicaKey(
         request.replica_id if request.replica_id != -1 else request.replica_state.replica_id,
@@ -75,13 +81,13 @@ def _complete(request: Any, partition: Any, controller: Controller, now_ms: int)
     refused = _refusal(request, partition, controller, replica)
     if refused:
         return PartitionData(error_code=refused, high_watermark=-1), True
-    data = PartitionData(high_watermark=log.high_watermark)
+    data = PartitionData()
     differs = log.check(offset, last_epoch)
     if isinstance(differs, SnapshotId):
         data.snapshot_id = ResponseSnapshotId(end_offset=differs.end_offset, epoch=differs.epoch)
     elif differs is not None:
         data.diverging_epoch = EpochEndOffset(epoch=differs.epoch, end_offset=differs.end_offset)
-        if log.observers.diverged(replica.id, offset):
+        if raft.leading is not None and raft.leading.diverged(replica.id, offset):
             _LOGGER.warning(
                 "replica %d has the log up to %d, epoch %d; this log ends at %d, epoch %d: it is told to truncate to %d"
                 " (a broker exits when that is below its high watermark)",
@@ -90,12 +96,12 @@ def _complete(request: Any, partition: Any, controller: Controller, now_ms: int)
     else:
         data.records = log.read(offset, min(request.max_bytes, _RECORDS_BYTES_MAX))
         if replica.id >= 0:
-            log.observers.fetched(replica, offset, log.end_offset, now_ms)
+            raft.fetched(replica, offset, now_ms)
+    data.high_watermark = raft.high_watermark
     return data, differs is not None or bool(data.records)
 
 
 def _refusal(request: Any, partition: Any, controller: Controller, replica: ReplicaKey) -> int:
-    leader_epoch = controller.log.leader_epoch
     if (
         request.max_wait_ms < 0
         or partition.fetch_offset < 0
@@ -103,10 +109,9 @@ def _refusal(request: Any, partition: Any, controller: Controller, replica: Repl
         or partition.last_fetched_epoch > partition.current_leader_epoch
     ):
         return error_codes.INVALID_REQUEST
-    if partition.current_leader_epoch < leader_epoch:
-        return error_codes.FENCED_LEADER_EPOCH
-    if partition.current_leader_epoch > leader_epoch:
-        return error_codes.UNKNOWN_LEADER_EPOCH
+    refused = check_leads(controller.raft, partition.current_leader_epoch)
+    if refused:
+        return refused
     if replica.id == controller.config.node_id:
         # Kafka's leader breaks on a follower with its own id (LeaderState.updateReplicaState).
         return error_codes.UNKNOWN_SERVER_ERROR
@@ -114,17 +119,16 @@ def _refusal(request: Any, partition: Any, controller: Controller, replica: Repl
 
 
 def _response(data: PartitionData, ctx: RequestContext, controller: Controller) -> Any:
-    config, log = controller.config, controller.log
+    raft = controller.raft
     data.partition_index = PARTITION
-    data.log_start_offset = log.start_offset
-    data.current_leader = LeaderIdAndEpoch(leader_id=config.node_id, leader_epoch=log.leader_epoch)
+    data.log_start_offset = controller.log.start_offset
+    data.current_leader = leader_and_epoch(LeaderIdAndEpoch, raft)
     if data.records is None:
         data.records = b""
     topic = FetchableTopicResponse(topic=TOPIC_NAME, topic_id=TOPIC_ID, partitions=[data])
     response = FetchResponse(responses=[topic])
     if ctx.api_version >= _NODE_ENDPOINTS_VERSION:
-        endpoint = NodeEndpoint(node_id=config.node_id, host=config.voter_host, port=config.voter_port)
-        response.node_endpoints = [endpoint]
+        response.node_endpoints = node_endpoints(NodeEndpoint, raft)
     return response
 
 

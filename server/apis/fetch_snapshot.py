@@ -7,11 +7,13 @@ cannot write such a response (its records are null) and says UNKNOWN_SERVER_ERRO
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum import PARTITION, TOPIC_NAME
+from mockraft.server.controller.quorum import PARTITION, TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.snapshot import BOOTSTRAP, SnapshotId
+from mockraft.server.raft.voter_changes import check_leads
 from mockraft.wire import error_codes
 from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from mockraft.wire.messages.fetch_snapshot_response import (
@@ -37,10 +39,8 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     if topic.name != TOPIC_NAME or partition.partition != PARTITION:
         unknown = PartitionSnapshot(index=partition.partition, error_code=error_codes.UNKNOWN_TOPIC_OR_PARTITION)
         return _response(topic.name, unknown, ctx, controller)
-    answer = _read(request, partition, controller)
-    answer.current_leader = LeaderIdAndEpoch(
-        leader_id=controller.config.node_id, leader_epoch=controller.log.leader_epoch
-    )
+    answer = _read(request, partition, controller, ctx.now_ms)
+    answer.current_leader = leader_and_epoch(LeaderIdAndEpoch, controller.raft)
     return _response(TOPIC_NAME, answer, ctx, controller)
 
 
@@ -49,12 +49,10 @@ def error(_request: Any, error_code: int, _message: str | None) -> Any:
     return FetchSnapshotResponse(error_code=error_code)
 
 
-def _read(request: Any, partition: Any, controller: Controller) -> PartitionSnapshot:
-    leader_epoch = controller.log.leader_epoch
-    if partition.current_leader_epoch < leader_epoch:
-        return PartitionSnapshot(error_code=error_codes.FENCED_LEADER_EPOCH)
-    if partition.current_leader_epoch > leader_epoch:
-        return PartitionSnapshot(error_code=error_codes.UNKNOWN_LEADER_EPOCH)
+def _read(request: Any, partition: Any, controller: Controller, now_ms: int) -> PartitionSnapshot:
+    refused = check_leads(controller.raft, partition.current_leader_epoch)
+    if refused:
+        return PartitionSnapshot(error_code=refused)
     snapshot_id = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
     snapshot = controller.log.find_snapshot(snapshot_id)
     if snapshot is None or snapshot_id == BOOTSTRAP:
@@ -63,6 +61,9 @@ def _read(request: Any, partition: Any, controller: Controller) -> PartitionSnap
         return PartitionSnapshot(error_code=error_codes.POSITION_OUT_OF_RANGE)
     if request.max_bytes < 0:
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
+    leading = controller.raft.leading
+    if leading is not None and request.replica_id >= 0:
+        leading.heard(ReplicaKey(request.replica_id, partition.replica_directory_id), now_ms)
     return PartitionSnapshot(
         snapshot_id=ResponseSnapshotId(end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch),
         size=snapshot.size,
@@ -76,9 +77,7 @@ def _response(topic_name: str, partition: PartitionSnapshot, ctx: RequestContext
         partition.unaligned_records = b""
     response = FetchSnapshotResponse(topics=[TopicSnapshot(name=topic_name, partitions=[partition])])
     if ctx.api_version >= 1:
-        config = controller.config
-        endpoint = NodeEndpoint(node_id=config.node_id, host=config.voter_host, port=config.voter_port)
-        response.node_endpoints = [endpoint]
+        response.node_endpoints = node_endpoints(NodeEndpoint, controller.raft)
     return response
 
 

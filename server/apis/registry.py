@@ -1,6 +1,7 @@
 """The APIs of the controller listener: what is in this list is handled, and ApiVersions says so."""
 
 from mockraft.server.apis import (
+    add_raft_voter,
     allocate_producer_ids,
     alter_client_quotas,
     alter_configs,
@@ -9,6 +10,7 @@ from mockraft.server.apis import (
     alter_user_scram_credentials,
     api_versions,
     assign_replicas_to_dirs,
+    begin_quorum_epoch,
     broker_heartbeat,
     broker_registration,
     controller_registration,
@@ -22,6 +24,7 @@ from mockraft.server.apis import (
     describe_quorum,
     describe_user_scram_credentials,
     elect_leaders,
+    end_quorum_epoch,
     envelope,
     expire_delegation_token,
     fetch,
@@ -34,6 +37,8 @@ from mockraft.server.apis import (
     sasl_handshake,
     unregister_broker,
     update_features,
+    update_raft_voter,
+    vote,
 )
 from mockraft.server.apis.api import Api
 
@@ -60,6 +65,9 @@ APIS: dict[int, Api] = {
         alter_client_quotas,
         describe_user_scram_credentials,
         alter_user_scram_credentials,
+        vote,
+        begin_quorum_epoch,
+        end_quorum_epoch,
         describe_quorum,
         alter_partition,
         update_features,
@@ -72,7 +80,9 @@ APIS: dict[int, Api] = {
         allocate_producer_ids,
         controller_registration,
         assign_replicas_to_dirs,
+        add_raft_voter,
         remove_raft_voter,
+        update_raft_voter,
     )
 }
 """By API key, in the order of the keys."""

@@ -12,6 +12,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.feature_updates import FeatureUpdate
 from mockraft.server.controller.registration import register_itself
 from mockraft.server.controller.result import ApiError
+from mockraft.server.raft import voter_changes
 from mockraft.wire import error_codes
 from mockraft.wire.messages.update_features_request import UpdateFeaturesRequest
 from mockraft.wire.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
@@ -30,7 +31,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> UpdateF
         raise ApiError(refusal.error_code, failed + (refusal.message or "null")) from refusal
     if not request.validate_only:
         if result.response != controller.log.kraft_version:
-            controller.log.upgrade_kraft_version(result.response, ctx.now_ms)
+            voter_changes.upgrade_kraft_version(controller.raft, result.response, ctx.now_ms)
         controller.commit(result, ctx.now_ms)
         # From 3.7-IV0 on a controller registers; one that was started below it does so now.
         if controller.config.node_id not in controller.image.cluster.controllers:

@@ -13,9 +13,9 @@ import os
 import struct
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from mockraft.server.controller.quorum import PARTITION, TOPIC_ID, TOPIC_NAME
+from mockraft.server.controller.quorum import NO_DIRECTORY_ID, PARTITION, TOPIC_ID, TOPIC_NAME, Election, ReplicaKey
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes, uuids
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import random
 
 PARTITION_DIR = f"{TOPIC_NAME}-{PARTITION}"
-ZERO_UUID = bytes(16)
 
 
 class DataDirError(ValueError):
@@ -40,8 +39,13 @@ class StorageError(ApiError):
 class DataDir:
     """An opened and locked data dir of one controller."""
 
-    def __init__(self, path: Path, cluster_id: str, node_id: int, chance: random.Random) -> None:
-        """Lock `path` (made if missing) and check or write its identity. DataDirError when it belongs to another."""
+    def __init__(
+        self, path: Path, cluster_id: str, node_id: int, chance: random.Random, *, directory_id: bytes | None = None
+    ) -> None:
+        """Lock `path` (made if missing) and check or write its identity. DataDirError when it belongs to another.
+
+        `directory_id` is the one it must have, None any.
+        """
         self.path = path
         self.partition_path = path / PARTITION_DIR
         try:
@@ -50,7 +54,12 @@ class DataDir:
         except OSError as error:
             raise DataDirError(f"data dir {path}: cannot be used: {error}") from error
         try:
-            self.directory_id = self._identify(cluster_id, node_id, chance)
+            self.directory_id = self._identify(cluster_id, node_id, directory_id or random_uuid(chance))
+            if directory_id not in (None, self.directory_id):
+                raise DataDirError(
+                    f"data dir {path}: its directory.id is {uuids.text_of(self.directory_id)}, but this controller has"
+                    f" {uuids.text_of(directory_id or b'')}: not its data dir"
+                )
         except OSError as error:
             self.close()
             raise DataDirError(f"data dir {path}: cannot be used: {error}") from error
@@ -64,26 +73,36 @@ class DataDir:
             os.close(self._lock)
             self._lock = -1
 
-    def read_quorum_epoch(self) -> int:
-        """The leader epoch in quorum-state, 0 when there is no such file yet."""
+    def read_election(self) -> Election:
+        """What quorum-state says, in data version 0 or 1; epoch 0 when there is no such file yet."""
         path = self.partition_path / "quorum-state"
         try:
             state = json.loads(path.read_text(errors="replace").partition("\n")[0])
-            return max(int(state["leaderEpoch"]), 0)
+            leader_id, voted_id = int(state["leaderId"]), int(state["votedId"])
+            voted_directory_id = uuids.read_text(state.get("votedDirectoryId", uuids.text_of(NO_DIRECTORY_ID)))
+            return Election(
+                max(int(state["leaderEpoch"]), 0),
+                leader_id if leader_id >= 0 else None,
+                ReplicaKey(voted_id, voted_directory_id) if voted_id >= 0 else None,
+            )
         except FileNotFoundError:
-            return 0
-        except (ValueError, TypeError, KeyError) as error:
+            return Election()
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise DataDirError(f"{path}: not a quorum-state file: {error}") from error
 
-    def write_quorum_state(self, node_id: int, epoch: int) -> None:
-        """Say that `node_id` leads `epoch` (FileQuorumStateStore, data version 1)."""
-        state = {
-            "leaderId": node_id,
-            "leaderEpoch": epoch,
-            "votedId": -1,
-            "votedDirectoryId": uuids.text_of(ZERO_UUID),
-            "data_version": 1,
+    def write_election(self, election: Election, kraft_version: int, voter_ids: Sequence[int]) -> None:
+        """Replace quorum-state (FileQuorumStateStore): data version 0 at kraft.version 0, else 1."""
+        state: dict[str, Any] = {
+            "leaderId": -1 if election.leader_id is None else election.leader_id,
+            "leaderEpoch": election.epoch,
+            "votedId": -1 if election.voted is None else election.voted.id,
         }
+        if kraft_version == 0:
+            voters = [{"voterId": voter_id} for voter_id in voter_ids]
+            state = {"clusterId": "", **state, "appliedOffset": 0, "currentVoters": voters, "data_version": 0}
+        else:
+            directory_id = NO_DIRECTORY_ID if election.voted is None else election.voted.directory_id
+            state |= {"votedDirectoryId": uuids.text_of(directory_id), "data_version": 1}
         replace_file(self.partition_path / "quorum-state", json.dumps(state, separators=(",", ":")).encode())
 
     def read_leader_epochs(self) -> list[tuple[int, int]]:
@@ -103,7 +122,7 @@ class DataDir:
         lines = ["0", str(len(epochs)), *(f"{epoch} {start}" for epoch, start in epochs), ""]
         replace_file(self.partition_path / "leader-epoch-checkpoint", "\n".join(lines).encode())
 
-    def _identify(self, cluster_id: str, node_id: int, chance: random.Random) -> bytes:
+    def _identify(self, cluster_id: str, node_id: int, directory_id: bytes) -> bytes:
         path = self.path / "meta.properties"
         if not path.exists():
             if self.partition_path.exists() and any(self.partition_path.glob("*.log")):
@@ -119,7 +138,6 @@ class DataDir:
             replace_file(topic, f"version: 0\ntopic_id: {uuids.text_of(TOPIC_ID)}".encode())
         if "directory.id" in found:
             return _uuid(path, found["directory.id"])
-        directory_id = random_uuid(chance)
         found |= {"cluster.id": cluster_id, "directory.id": uuids.text_of(directory_id), "node.id": str(node_id)}
         found["version"] = "1"
         text = "".join(f"{key}={value}\n" for key, value in sorted(found.items()))

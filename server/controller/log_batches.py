@@ -34,15 +34,17 @@ class LogBatches:
         """Leader epoch of the last batch, 0 when none is held."""
         return self.epochs[-1][0] if self.epochs else 0
 
-    def add(self, data: bytes, base_offset: int, count: int, leader_epoch: int) -> None:
-        """Take a batch of `count` records that follows the others."""
+    def add(self, data: bytes, base_offset: int, count: int, leader_epoch: int) -> bool:
+        """Take a batch of `count` records that follows the others; whether it is the first of its epoch."""
         self.appended_bytes += len(data)
         self._bases.append(base_offset)
         self._batches.append(data)
         self._ends.append(self.appended_bytes)
         self.end_offset = base_offset + count
-        if not self.epochs or self.epochs[-1][0] != leader_epoch:
-            self.epochs.append((leader_epoch, base_offset))
+        if self.epochs and self.epochs[-1][0] == leader_epoch:
+            return False
+        self.epochs.append((leader_epoch, base_offset))
+        return True
 
     def read(self, offset: int, bytes_max: int) -> bytes:
         """Whole batches from the one that holds `offset`, at least one, then as many as fit; b"" from the end on."""
@@ -79,6 +81,17 @@ class LogBatches:
         kept = bisect_right(self.epochs, start, key=lambda entry: entry[1])
         if kept:
             self.epochs[:kept] = [(self.epochs[kept - 1][0], start)]
+
+    def truncate(self, end_offset: int) -> None:
+        """Forget the batches that begin at `end_offset`, where one does, and all after it."""
+        index = bisect_left(self._bases, end_offset)
+        if index < len(self._bases):
+            self.end_offset = self._bases[index]
+            self.appended_bytes = self._bytes_before(index)
+        del self._bases[index:], self._batches[index:], self._ends[index:]
+        self._joined.clear()
+        while self.epochs and self.epochs[-1][1] >= self.end_offset:
+            del self.epochs[-1]
 
     def restart_at(self, offset: int) -> None:
         """Forget all; the next batch begins at `offset`."""

@@ -11,6 +11,7 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller import features, snapshot
 from mockraft.server.controller.data_dir import DataDir, DataDirError, sync_directory
 from mockraft.server.controller.log_storage import LogStorage
+from mockraft.server.controller.quorum import Election
 from mockraft.server.controller.snapshot import Snapshot, SnapshotId
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -22,17 +23,19 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class LogFiles:
-    """The opened data dir of a controller; `path` is the partition's. `quorum_epoch` is the epoch reached before."""
+    """The opened data dir of a controller; `path` is the partition's. `election` is what quorum-state says."""
 
     def __init__(self, config: ControllerConfig, chance: random.Random) -> None:
         """Open and lock `config.data_dir`. DataDirError when it cannot be used."""
         assert config.data_dir is not None
         self._config = config
-        self._data_dir = DataDir(config.data_dir, config.cluster_id, config.node_id, chance)
+        self._data_dir = DataDir(
+            config.data_dir, config.cluster_id, config.node_id, chance, directory_id=config.initial_directory_id
+        )
         self.path = self._data_dir.partition_path
         self.directory_id = self._data_dir.directory_id
         try:
-            self.quorum_epoch = self._data_dir.read_quorum_epoch()
+            self.election = self._data_dir.read_election()
             self.storage = LogStorage(
                 self.path,
                 segment_bytes_max=config.metadata_log_segment_bytes,
@@ -41,10 +44,10 @@ class LogFiles:
         except BaseException:
             self._data_dir.close()
             raise
-        if self.quorum_epoch and not self.storage.segments:
+        if self.election.epoch and not self.storage.segments and config.is_alone:
             self._data_dir.close()
             raise DataDirError(
-                f"{self.path}: quorum-state is at leader epoch {self.quorum_epoch}, but the log is gone. Brokers that"
+                f"{self.path}: quorum-state is at leader epoch {self.election.epoch}, but the log is gone. Brokers that"
                 " followed it would be told to truncate below their high watermark and exit; restore the log, or begin"
                 " with an empty data dir and fresh brokers"
             )
@@ -73,6 +76,17 @@ class LogFiles:
 
     def write_snapshot(self, snapshot_id: SnapshotId, batches: Iterable[bytes]) -> Snapshot:
         """Write a snapshot's file and begin a new segment after it. OSError when either cannot be written."""
+        found = self.store_snapshot(snapshot_id, batches)
+        try:
+            # With the segment cut here, dropping what the snapshot covers frees its space.
+            self.storage.roll(snapshot_id.end_offset)
+        except OSError:
+            found.delete()
+            raise
+        return found
+
+    def store_snapshot(self, snapshot_id: SnapshotId, batches: Iterable[bytes]) -> Snapshot:
+        """Write a snapshot's file. OSError when it cannot be written."""
         path = self.path / snapshot_id.file_name
         partial = path.with_name(path.name + ".part")
         try:
@@ -82,17 +96,15 @@ class LogFiles:
                 os.fsync(file.fileno())
             partial.replace(path)
             sync_directory(self.path)
-            # With the segment cut here, dropping what the snapshot covers frees its space.
-            self.storage.roll(snapshot_id.end_offset)
         except OSError:
             partial.unlink(missing_ok=True)
             path.unlink(missing_ok=True)
             raise
         return Snapshot(snapshot_id, path)
 
-    def begin_epoch(self, epoch: int) -> None:
-        """Remember the epoch before anything is written in it. OSError when it cannot be written."""
-        self._data_dir.write_quorum_state(self._config.node_id, epoch)
+    def save_election(self, election: Election, kraft_version: int, voter_ids: Sequence[int]) -> None:
+        """Remember the epoch, its leader and the vote in it. OSError when it cannot be written."""
+        self._data_dir.write_election(election, kraft_version, voter_ids)
 
     def write_leader_epochs(self, epochs: Sequence[tuple[int, int]]) -> None:
         """Remember where each epoch began. OSError when it cannot be written."""

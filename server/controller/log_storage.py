@@ -102,6 +102,28 @@ class LogStorage:
                 (self.path / f"{self.segments[0]:020d}{suffix}").unlink(missing_ok=True)
             del self.segments[0]
 
+    def segment_end(self, offset: int) -> int | None:
+        """Where the segment after the one that holds `offset` begins; None when that is the last one."""
+        return next((base for base in self.segments[1:] if base > offset), None)
+
+    def truncate(self, end_offset: int, cut_bytes: int) -> None:
+        """Cut the log back: later segments go, and of the one that holds `end_offset` its last `cut_bytes`.
+
+        StorageError when it cannot be done.
+        """
+        try:
+            while len(self.segments) > 1 and self.segments[-1] > end_offset:
+                self._release()
+                self._segment_path(self.segments[-1]).unlink()
+                del self.segments[-1]
+            if self._file < 0:
+                self._open(self.segments[-1])
+            os.ftruncate(self._file, self._size - cut_bytes)
+            self._size -= cut_bytes
+            os.fsync(self._file)
+        except OSError as error:
+            raise StorageError(f"{self.path}: cannot be cut back to {end_offset}: {error}") from error
+
     def restart_at(self, offset: int) -> None:
         """Delete all segments and begin anew at `offset` (UnifiedLog.truncateFullyAndStartAt)."""
         old = self.segments

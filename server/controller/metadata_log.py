@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller import features, quorum, scram, snapshot
+from mockraft.server.controller import features, log_positions, scram, snapshot
 from mockraft.server.controller.data_dir import DataDirError, StorageError, random_uuid
 from mockraft.server.controller.log_batches import LogBatches
 from mockraft.server.controller.log_files import LogFiles
-from mockraft.server.controller.quorum import LocalVoter, Observers, VoterState
+from mockraft.server.controller.log_positions import EpochEndOffset
+from mockraft.server.controller.quorum import Election, ReplicaKey
 from mockraft.server.controller.snapshot import Snapshot, SnapshotId
+from mockraft.server.controller.voter_set import Endpoint, VoterNode, VoterSet, configured_history
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
-from mockraft.wire.records.voters_record import VotersRecord
 
 if TYPE_CHECKING:
     import random
@@ -29,20 +30,13 @@ _LOGGER = logging.getLogger(__name__)
 _SNAPSHOT_RETRY_MS = 60_000
 
 
-class EpochEndOffset(NamedTuple):
-    """Where the log of a follower and this one part: the largest common epoch and its end offset here."""
-
-    epoch: int
-    end_offset: int
-
-
 class MetadataLog:
     """The log of one controller.
 
     `start_offset` is the first offset still held. `high_watermark` is the offset below which all is committed; raft
     moves it, but where `commits_alone` (the leader is the only voter) every append does. `leader_epoch` is the epoch
-    that appended batches carry. `snapshots` are the kept ones, oldest first. `directory_id` is 16 bytes. `observers`
-    are the replicas that fetch it.
+    that appended batches carry. `snapshots` are the kept ones, oldest first. `directory_id` is 16 bytes. `election` is
+    what must not be forgotten of the epoch.
     """
 
     def __init__(self, config: ControllerConfig, files: LogFiles | None, directory_id: bytes) -> None:
@@ -54,12 +48,11 @@ class MetadataLog:
         self.high_watermark = 0
         self.commits_alone = False
         self.snapshots: list[Snapshot] = []
-        self.observers = Observers()
+        self.election = Election()
         self._files = files
         self._frames = _frames(config)
         self._batches = LogBatches()
-        self._voter_state = VoterState(config.kraft_version)
-        self._voters_in_log = False
+        self._voters = configured_history(config, self.local_voter)
         self._last_timestamp_ms = 0
         self._snapshot_bytes_mark = 0
         self._snapshot_time_ms = 0
@@ -68,11 +61,10 @@ class MetadataLog:
     def open(cls, config: ControllerConfig, now_ms: int, chance: random.Random) -> MetadataLog:
         """Recover the log from `config.data_dir`, or start an empty one in memory.
 
-        DataDirError when the data dir cannot be used: another controller's, in use, damaged, or shorter than it is
-        known to have been.
+        DataDirError when the data dir cannot be used: another's, in use, damaged, or shorter than it once was.
         """
         if config.data_dir is None:
-            log = cls(config, None, random_uuid(chance))
+            log = cls(config, None, config.initial_directory_id or random_uuid(chance))
         else:
             try:
                 files = LogFiles(config, chance)
@@ -95,7 +87,24 @@ class MetadataLog:
     @property
     def kraft_version(self) -> int:
         """The finalized kraft.version level, which control records say."""
-        return self._voter_state.kraft_version
+        return self._voters.kraft_version
+
+    @property
+    def voters(self) -> VoterSet:
+        """The newest voters in the log, committed or not, or in the configuration."""
+        return self._voters.voters
+
+    @property
+    def voters_offset(self) -> int:
+        """The offset of the record that says the voters, -1 when the log has none."""
+        return self._voters.voters_offset
+
+    @property
+    def local_voter(self) -> VoterNode:
+        """This controller as a voter: who it is and where it is reached."""
+        config = self.config
+        endpoint = Endpoint(config.controller_listener_name, config.voter_host, config.voter_port)
+        return VoterNode(ReplicaKey(config.node_id, self.directory_id), (endpoint,))
 
     @property
     def last_epoch(self) -> int:
@@ -116,21 +125,6 @@ class MetadataLog:
         )
         return self._append(data, len(values), now_ms)
 
-    def begin_epoch(self, now_ms: int) -> None:
-        """Lead, as the only voter, an epoch above all before: it is remembered, then its control records are appended.
-
-        OSError or StorageError when it cannot be written.
-        """
-        quorum_epoch = self._files.quorum_epoch if self._files is not None else 0
-        self.leader_epoch = max(quorum_epoch, self.last_epoch) + 1
-        self.commits_alone = True
-        if self._files is not None:
-            self._files.begin_epoch(self.leader_epoch)
-        pairs = quorum.start_of_epoch(self._voter_state, self._local_voter, voters_in_log=self._voters_in_log)
-        self._append_control(pairs, now_ms)
-        if self._files is not None:
-            self._files.write_leader_epochs(self._batches.epochs)
-
     def bootstrap_records(self) -> list[RecordAt]:
         """What the first leader of an empty log writes: what `kafka-storage format` chose, or the configuration."""
         config = self.config
@@ -140,14 +134,81 @@ class MetadataLog:
             config.metadata_version, min_insync_replicas=config.min_insync_replicas, others=users
         )
 
-    def upgrade_kraft_version(self, level: int, now_ms: int) -> None:
-        """Finalize kraft.version above 0: the level and the voters become records (KIP-853).
+    def append_control(self, pairs: Sequence[tuple[bytes, bytes]], now_ms: int) -> int:
+        """As `append`, for control records, (key, value) each; `commits_alone` is the caller's where voters change."""
+        data = record_batch.encode_control(
+            pairs, base_offset=self.end_offset, leader_epoch=self.leader_epoch, timestamp_ms=now_ms
+        )
+        (batch,) = record_batch.read_batches(data)
+        base_offset = self._append(data, len(pairs), now_ms)
+        self._voters.apply(batch)
+        return base_offset
 
-        Source: LeaderState.maybeAppendUpgradedKRaftVersion.
+    def append_fetched(self, data: bytes, epoch_max: int) -> None:
+        """Append the whole batches of a leader's answer; StorageError as `append` (KafkaRaftLog.appendAsFollower).
+
+        What is damaged, or of an epoch above `epoch_max`, is left out with all after it, and so fetched again.
         """
-        self._voter_state = VoterState(level, VotersRecord(version=0, voters=[self._local_voter.as_voter()]))
-        self._append_control(self._voter_state.records(), now_ms)
-        self._voters_in_log = True
+        try:
+            for header in record_batch.read_headers(data, allow_partial_tail=True):
+                if header.base_offset != self.end_offset or not self.last_epoch <= header.leader_epoch <= epoch_max:
+                    raise WireError(f"a batch at {header.base_offset} in epoch {header.leader_epoch} does not follow")
+                control = record_batch.read_batch(data, header) if header.is_control else None
+                batch = data[header.position : header.end]
+                self.leader_epoch = header.leader_epoch
+                self._append(batch, header.record_count, header.max_timestamp_ms)
+                if control is not None:
+                    self._voters.apply(control)
+        except WireError as error:
+            _LOGGER.error("what the leader sent after %d is left out: %s", self.end_offset, error)
+
+    def truncate(self, leaders: EpochEndOffset) -> int:
+        """Cut off what the leader does not have; `leaders` is where the logs part. Gives the end (truncateToEndOffset).
+
+        ValueError when that would cut committed records.
+        """
+        own = self.end_of_epoch(leaders.epoch)
+        end = min(leaders.end_offset, self.end_offset)
+        if leaders.epoch:
+            end = min(own.end_offset, leaders.end_offset) if own.epoch == leaders.epoch else own.end_offset
+        if end < self.high_watermark:
+            raise ValueError(f"the leader's log ends at {end}, and records are committed up to {self.high_watermark}")
+        if end < self.end_offset:
+            if self._files is not None:
+                segment_end = self._files.storage.segment_end(end)
+                cut = self._batches.bytes_since(end) - (self._batches.bytes_since(segment_end) if segment_end else 0)
+                self._files.storage.truncate(end, cut)
+            self._batches.truncate(end)
+            self._voters.truncate(end)
+            if self._files is not None:
+                self._files.write_leader_epochs(self._batches.epochs)
+        return end
+
+    def install_snapshot(self, snapshot_id: SnapshotId, data: bytes, now_ms: int) -> None:
+        """Begin anew after a leader's snapshot (truncateToLatestSnapshot). WireError when it is damaged."""
+        found = Snapshot(snapshot_id, data)
+        control = [batch for batch in found.batches() if batch.is_control]
+        if self._files is not None:
+            found = self._files.store_snapshot(snapshot_id, [data])
+            self._files.storage.restart_at(snapshot_id.end_offset)
+        self._batches.restart_at(snapshot_id.end_offset)
+        for older in self.snapshots:
+            older.delete()
+        self.snapshots = [found]
+        self.start_offset = self.high_watermark = snapshot_id.end_offset
+        self._voters.restart()
+        for batch in control:
+            self._voters.apply(batch, snapshot_id.end_offset - 1)
+        if self._files is not None:
+            self._files.write_leader_epochs(self._batches.epochs)
+        self._snapshot_bytes_mark = self._batches.appended_bytes
+        self._snapshot_time_ms = now_ms
+
+    def save_election(self, election: Election) -> None:
+        """Remember it, on the disk where there is one, before anybody is told of it. OSError when it cannot be."""
+        if self._files is not None:
+            self._files.save_election(election, self.kraft_version, list(self.voters.nodes))
+        self.election = election
 
     def read(self, offset: int, bytes_max: int) -> bytes:
         """Whole batches from the one that holds `offset`, at least one, then as many as fit; b"" from the end on.
@@ -164,21 +225,16 @@ class MetadataLog:
         """
         if last_fetched_epoch == self._batches.last_epoch and self.start_offset < offset <= self.end_offset:
             return None
-        latest = self.snapshots[-1].id if self.snapshots else None
-        if offset == 0 and latest is not None and latest != snapshot.BOOTSTRAP:
-            return latest
-        if offset == 0 and self.start_offset == 0:
-            return None
-        if latest is not None:
-            oldest = self.snapshots[0].id
-            if (
-                offset < self.start_offset
-                or (offset == self.start_offset and last_fetched_epoch != oldest.epoch)
-                or last_fetched_epoch < oldest.epoch
-            ):
-                return latest
-        end = self._end_of_epoch(last_fetched_epoch)
-        return end if end.epoch != last_fetched_epoch or end.end_offset < offset else None
+        return log_positions.check(self, offset, last_fetched_epoch)
+
+    def end_of_epoch(self, epoch: int) -> EpochEndOffset:
+        """The largest epoch here that is not above `epoch`, and its end (KafkaRaftLog.endOffsetForEpoch)."""
+        found = self._batches.end_of_epoch(epoch)
+        if found is None:
+            return EpochEndOffset(self.last_epoch, self.end_offset)
+        if self.snapshots and found == (epoch, self.snapshots[0].id.end_offset):
+            return EpochEndOffset(self.snapshots[0].id.epoch, found[1])
+        return EpochEndOffset(*found)
 
     def records(self, from_offset: int = 0, to_offset: int | None = None) -> Iterator[tuple[int, RecordAt]]:
         """The metadata records with their offsets: the newest snapshot's, then those after it in the log.
@@ -235,7 +291,7 @@ class MetadataLog:
         batches = snapshot.encode(
             snapshot_id,
             records,
-            voters=self._voter_state.records(),
+            voters=self._voters.control_records_at(self.end_offset),
             last_contained_log_timestamp_ms=self._last_timestamp_ms,
             now_ms=now_ms,
             encode_record=self._frames.encode,
@@ -263,40 +319,17 @@ class MetadataLog:
         if self._files is not None:
             self._files.close()
 
-    @property
-    def _local_voter(self) -> LocalVoter:
-        return LocalVoter(
-            self.config.node_id,
-            self.directory_id,
-            self.config.controller_listener_name,
-            self.config.voter_host,
-            self.config.voter_port,
-        )
-
-    def _append_control(self, pairs: Sequence[tuple[bytes, bytes]], now_ms: int) -> None:
-        data = record_batch.encode_control(
-            pairs, base_offset=self.end_offset, leader_epoch=self.leader_epoch, timestamp_ms=now_ms
-        )
-        self._append(data, len(pairs), now_ms)
-
     def _append(self, data: bytes, count: int, now_ms: int) -> int:
         base_offset = self.end_offset
         if self._files is not None:
             self._files.storage.append(data, base_offset)
-        self._batches.add(data, base_offset, count, self.leader_epoch)
+        begins_epoch = self._batches.add(data, base_offset, count, self.leader_epoch)
+        if begins_epoch and self._files is not None:
+            self._files.write_leader_epochs(self._batches.epochs)
         self._last_timestamp_ms = now_ms
         if self.commits_alone:
             self.high_watermark = base_offset + count
         return base_offset
-
-    def _end_of_epoch(self, epoch: int) -> EpochEndOffset:
-        """KafkaRaftLog.endOffsetForEpoch."""
-        found = self._batches.end_of_epoch(epoch)
-        if found is None:
-            return EpochEndOffset(self.last_epoch, self.end_offset)
-        if self.snapshots and found == (epoch, self.snapshots[0].id.end_offset):
-            return EpochEndOffset(self.snapshots[0].id.epoch, found[1])
-        return EpochEndOffset(*found)
 
     def _clean(self) -> None:
         """Drop the oldest snapshot and the log below the next one while all is larger than retention allows."""
@@ -320,29 +353,27 @@ class MetadataLog:
         self.start_offset = storage.segments[0] if storage.segments else 0
         self._batches.restart_at(self.start_offset)
         self.snapshots = files.read_snapshots(self.start_offset)
-        self._voter_state = VoterState()
+        self.election = files.election
         if self.snapshots:
-            self._apply_voters(self.snapshots[-1].batches())
-            self._voters_in_log = self.snapshots[-1].id != snapshot.BOOTSTRAP
+            newest = self.snapshots[-1]
+            for batch in newest.batches():
+                if batch.is_control:
+                    self._voters.apply(batch, newest.id.end_offset - 1)
         for header, data in storage.recover():
             self._batches.add(data, header.base_offset, header.record_count, header.leader_epoch)
             self._last_timestamp_ms = header.max_timestamp_ms
-            if header.is_control and self._apply_voters([record_batch.read_batch(data, header)]):
-                self._voters_in_log = True
-        if self.end_offset == 0 and not self.snapshots:
-            self._voter_state = VoterState(self.config.kraft_version)
-        files.check_not_shorter(self.start_offset, self.end_offset)
+            if header.is_control:
+                self._voters.apply(record_batch.read_batch(data, header))
+        if self.config.is_alone:
+            files.check_not_shorter(self.start_offset, self.end_offset)
         self._take_up_snapshot(files)
-        self._check_voters(files)
+        self.high_watermark = max(self.start_offset, self.snapshots[-1].id.end_offset if self.snapshots else 0)
+        if self.config.is_alone and not self.voters.is_voter(self.local_voter.key):
+            raise DataDirError(
+                f"{files.path}: the voters are {list(self.voters.nodes)}, not this controller ({self.config.node_id},"
+                " with its directory id); to follow them it needs controller_quorum_bootstrap_servers"
+            )
         storage.open_for_append(self.end_offset)
-
-    def _apply_voters(self, batches: Iterable[record_batch.Batch]) -> bool:
-        """Take in what control batches say of the voters; whether there was anything."""
-        before = self._voter_state.voters
-        for batch in batches:
-            if batch.is_control:
-                self._voter_state.apply(batch)
-        return self._voter_state.voters is not before
 
     def _take_up_snapshot(self, files: LogFiles) -> None:
         """Begin after the newest snapshot where the log does not reach it (KafkaRaftLog.truncateToLatestSnapshot)."""
@@ -358,15 +389,6 @@ class MetadataLog:
             self.start_offset = newest.end_offset
             del self.snapshots[:-1]
         self._snapshot_bytes_mark = self._batches.appended_bytes - self._batches.bytes_since(newest.end_offset)
-
-    def _check_voters(self, files: LogFiles) -> None:
-        voters = self._voter_state.voters
-        found = [(voter.voter_id, voter.voter_directory_id) for voter in voters.voters] if voters else []
-        if found and found != [(self.config.node_id, self.directory_id)]:
-            raise DataDirError(
-                f"{files.path}: the voters are {[node_id for node_id, _ in found]}, not this controller"
-                f" ({self.config.node_id}, with its directory id) alone; only a quorum of one can be taken over"
-            )
 
 
 def _frames(config: ControllerConfig) -> Any:

@@ -1,35 +1,56 @@
-"""One node's view of its quorum (Kafka's KafkaRaftClient), without sockets: time is an argument."""
+"""One node of the quorum (Kafka's KafkaRaftClient), without sockets: time is an argument, chance is seeded.
+
+`poll` does what time asks for and gives requests to send, `received` takes their answers, and the requests of others
+come in through `vote`, `begin_epoch`, `end_epoch`, `fetched` and `voter_changes`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.data_dir import DataDirError, StorageError
 from mockraft.server.controller.metadata_log import MetadataLog
-from mockraft.server.raft.outgoing import Listener, NodeEndpoint, Outgoing
+from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
+from mockraft.server.controller.voter_set import VoterSet
+from mockraft.server.raft import answers, asking, voter_changes
+from mockraft.server.raft.leading import ReplicaState
+from mockraft.server.raft.outgoing import NodeEndpoint, Outgoing
+from mockraft.server.raft.peers import Peer
+from mockraft.server.raft.states import Role, grants
+from mockraft.server.raft.transitions import NEVER_MS, Quorum
 from mockraft.wire.errors import WireError
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 if TYPE_CHECKING:
     import random
 
-NEVER_MS = 1 << 62
+_STEPS_MAX = 16
+_FIRST_BOOTSTRAP_ID = -2
+
+Answered = Callable[[Quorum, Peer, Any, int], bool]
 
 
-class Raft:
-    """A voter of a quorum of one: it leads from the start.
+class Raft(Quorum):
+    """One node's view of the quorum.
 
-    `log` is the metadata log, whose high watermark this moves. `automatic` False: no timeout starts an election.
-    `listener` is told of what becomes of this node.
+    `log` is the metadata log, whose high watermark this moves. `automatic` False: no timeout starts an election or ends
+    a leadership, only `elect` and `resign` do. `listener` is told of what becomes of this node.
     """
 
-    def __init__(self, config: ControllerConfig, log: MetadataLog) -> None:
-        """Over an opened log; use `open`."""
-        self.config = config
-        self.log = log
-        self.automatic = True
-        self.listener: Listener | None = None
-        self.leader_id: int | None = None
+    def __init__(self, config: ControllerConfig, log: MetadataLog, chance: random.Random, now_ms: int) -> None:
+        """Over an opened log; the only voter leads a new epoch at once. OSError, StorageError: it cannot be written."""
+        super().__init__(config, log, chance)
+        self._outgoing: list[Outgoing] = []
+        self._outgoing_count = 0
+        self._in_flight: dict[int, tuple[Peer, Answered]] = {}
+        self._configured_bootstrap = [
+            Peer(_FIRST_BOOTSTRAP_ID - number, host, port)
+            for number, (host, port) in enumerate(config.bootstrap_addresses)
+            if (host, port) != (config.voter_host, config.voter_port)
+        ]
+        self.start(now_ms)
 
     @classmethod
     def open(cls, config: ControllerConfig, now_ms: int, chance: random.Random) -> Raft:
@@ -39,37 +60,276 @@ class Raft:
         cannot be used.
         """
         log = MetadataLog.open(config, now_ms, chance)
-        raft = cls(config, log)
         try:
-            log.begin_epoch(now_ms)
+            return cls(config, log, chance, now_ms)
         except (OSError, StorageError, WireError) as error:
             log.close()
             raise DataDirError(f"data dir {config.data_dir}: cannot be used: {error}") from error
-        raft.leader_id = config.node_id
-        return raft
 
     @property
     def leader_epoch(self) -> int:
         """The newest epoch this node knows of."""
-        return self.log.leader_epoch
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether this node leads `leader_epoch`."""
-        return self.leader_id == self.config.node_id
+        return self.epoch
 
     @property
     def leader_endpoint(self) -> NodeEndpoint | None:
         """Where the leader listens; None while none is known, and where it is this node."""
-        return None
+        return self.leader_address if self.leader_id != self.config.node_id else None
+
+    @property
+    def voters(self) -> VoterSet:
+        """The newest voters, committed or not."""
+        return self.log.voters
+
+    @property
+    def high_watermark(self) -> int:
+        """What is known to be committed; -1 while a leader does not know it for its epoch."""
+        if self.leading is not None and not self.leading.established:
+            return -1
+        return self.log.high_watermark
+
+    def observers(self, now_ms: int) -> dict[ReplicaKey, ReplicaState]:
+        """As leader: the replicas without a vote that fetched in the last five minutes; else none."""
+        return self.leading.observers(now_ms) if self.leading is not None else {}
+
+    def elect(self, now_ms: int) -> None:
+        """Start an election at once, without asking first whether it would be won. ValueError: this is no voter."""
+        if not self.is_voter:
+            raise ValueError(f"node {self.config.node_id} is no voter: {self.log.voters.keys_text()}")
+        if self.role is Role.LEADER:
+            return
+        epoch = self.epoch
+        if self.role is not Role.PROSPECTIVE:
+            self.to_prospective(now_ms)
+        if self.epoch == epoch:
+            self.to_candidate(now_ms)
+
+    def resign(self, now_ms: int) -> None:
+        """Lead no more; the others are told and elect. ValueError: this is not the leader."""
+        if self.role is not Role.LEADER:
+            raise ValueError(f"node {self.config.node_id} does not lead: it is {self.role.value}")
+        self.to_resigned(now_ms)
+
+    def vote(self, candidate: ReplicaKey, last_epoch: int, last_offset: int, *, pre_vote: bool, now_ms: int) -> bool:
+        """Somebody whose log ends so asks for the vote of this epoch; whether it is granted."""
+        is_up_to_date = (last_epoch, last_offset) >= (self.log.last_epoch, self.log.end_offset)
+        granted = grants(self.voting, candidate, is_up_to_date=is_up_to_date, pre_vote=pre_vote)
+        if granted and not pre_vote and self.voted is None:
+            self.vote_for(candidate, now_ms)
+        return granted
+
+    def epoch_ends(self, leader_id: int, successors: list[ReplicaKey], now_ms: int) -> None:
+        """The leader resigned: who stands first among the successors elects at once, the others later."""
+        if self.role is not Role.FOLLOWER or self.leader_id != leader_id:
+            return
+        own = (ReplicaKey(self.config.node_id, NO_DIRECTORY_ID), self.key)
+        position = next((number for number, key in enumerate(successors) if key in own), len(successors))
+        self.deadline_ms = now_ms + self._election_backoff_ms(position, len(successors))
+        self.next_ms = 0
+
+    def fetched(self, replica: ReplicaKey, fetch_offset: int, now_ms: int) -> None:
+        """As leader: a replica that has this log up to `fetch_offset` fetches."""
+        assert self.leading is not None
+        if self.leading.fetched(replica, fetch_offset, self.log.end_offset, now_ms):
+            self.update_high_watermark(now_ms)
+
+    def add_voter(self, change: voter_changes.VoterChange, now_ms: int) -> None:
+        """Ask a voter-to-be for its versions; `change` was begun with `voter_changes.begin_adding`."""
+        endpoint = next(found for found in change.endpoints if found.name == self.config.controller_listener_name)
+        peer = Peer(change.key.id, endpoint.host, endpoint.port)
+        request = ApiVersionsRequest(client_software_name="mockraft", client_software_version="1")
+        self._send(peer, request, _newcomer_answered, now_ms)
 
     def poll(self, now_ms: int) -> list[Outgoing]:
         """Do what is due and give the requests to send; one at a time is in flight to each node."""
-        return []
+        for _ in range(_STEPS_MAX):
+            self.next_ms = NEVER_MS
+            _POLLS[self.role](self, now_ms)
+            if self.next_ms > now_ms:
+                break
+        outgoing, self._outgoing = self._outgoing, []
+        return outgoing
 
     def received(self, outgoing_id: int, response: Any, now_ms: int) -> None:
-        """Take the answer to a request; None where there was none."""
+        """Take the answer to a request; None where there was none. Late and superseded ones are ignored."""
+        peer, answered = self._in_flight.pop(outgoing_id, (None, None))
+        if peer is None or answered is None or not self.peers.expects(peer.id, outgoing_id):
+            return
+        self.next_ms = 0
+        succeeded = False
+        try:
+            if response is not None or answered is _newcomer_answered:
+                succeeded = answered(self, peer, response, now_ms)
+        finally:
+            self.peers.answered(peer.id, outgoing_id, succeeded, now_ms)
 
     def next_poll_ms(self, now_ms: int) -> int:
         """When `poll` has something to do, in milliseconds since the epoch."""
-        return NEVER_MS
+        return self.next_ms
+
+    def _wait(self, until_ms: int | None) -> None:
+        if until_ms is not None:
+            self.next_ms = min(self.next_ms, until_ms)
+
+    def _send(self, peer: Peer, message: Any, answered: Answered, now_ms: int, version_min: int = 0) -> None:
+        self._outgoing_count += 1
+        number = self._outgoing_count
+        # Of what was superseded the answers are not waited for.
+        self._in_flight = {
+            sent: asked for sent, asked in self._in_flight.items() if self.peers.expects(asked[0].id, sent)
+        }
+        self._in_flight[number] = (peer, answered)
+        self.peers.sent(peer.id, number, now_ms)
+        node_id = peer.id if peer.id >= 0 else None
+        timeout_ms = self.config.controller_quorum_request_timeout_ms
+        self._outgoing.append(
+            Outgoing(number, node_id, peer.host, peer.port, message, version_min, message.max_version, timeout_ms)
+        )
+
+    def _send_to_voters(
+        self,
+        voters: list[ReplicaKey],
+        message: Callable[[ReplicaKey], Any],
+        answered: Answered,
+        now_ms: int,
+        version_min: int = 0,
+    ) -> None:
+        for voter in voters:
+            address = self.address_of(voter.id)
+            if address is not None and self.peers.is_ready(voter.id, now_ms):
+                self._send(Peer(*address), message(voter), answered, now_ms, version_min)
+
+    def _poll_leader(self, now_ms: int) -> None:
+        leading = self.leading
+        assert leading is not None
+        check_ms = leading.check_quorum_ms() if self.automatic else None
+        if self.resign_requested or (check_ms is not None and now_ms >= check_ms):
+            self.to_resigned(now_ms)
+            return
+        voter_changes.expire(self, now_ms)
+        if len(leading.voters) > (self.config.node_id in leading.voters):
+            if now_ms >= leading.begin_quorum_ms:
+                targets = leading.begin_quorum_targets(now_ms)
+                self._send_to_voters(
+                    targets, lambda voter: asking.begin_epoch(self, voter), answers.begin_epoch, now_ms
+                )
+            self._wait(leading.begin_quorum_ms)
+        self._wait(check_ms)
+        self._wait(self.voter_change.deadline_ms if self.voter_change is not None else None)
+
+    def _poll_nominee(self, now_ms: int) -> None:
+        assert self.votes is not None
+        if now_ms >= self.deadline_ms:
+            was_candidate = self.role is Role.CANDIDATE
+            if was_candidate:
+                self.to_prospective(now_ms)
+            if self.votes is not None and not (was_candidate and self.automatic):
+                self.lose_election(now_ms)
+            return
+        if not self.votes.is_rejected:
+            version_min = asking.PRE_VOTE_VERSION if self.role is Role.PROSPECTIVE else 0
+            self._send_to_voters(
+                self.votes.unrecorded, lambda voter: asking.vote_for(self, voter), answers.vote, now_ms, version_min
+            )
+            self._wait(self.peers.next_ms(now_ms))
+        self._wait(self.deadline_ms)
+
+    def _poll_unattached(self, now_ms: int) -> None:
+        if self.is_voter and self.automatic:
+            if now_ms >= self.deadline_ms:
+                self.to_prospective(now_ms)
+                return
+            self._wait(self.deadline_ms)
+        self._fetch_from_any(now_ms)
+
+    def _poll_follower(self, now_ms: int) -> None:
+        following = self.following
+        assert following is not None
+        if self.is_voter:
+            if now_ms >= self.deadline_ms and self.automatic:
+                self.to_prospective(now_ms)
+                return
+            self._wait(self.deadline_ms if self.automatic else None)
+            if now_ms >= following.update_voter_ms:
+                self._update_voter(now_ms)
+            self._wait(following.update_voter_ms)
+        self._fetch_from_best(now_ms)
+
+    def _poll_resigned(self, now_ms: int) -> None:
+        if now_ms >= self.deadline_ms:
+            self.to_unattached(self.epoch + 1, now_ms)
+            return
+        waiting = [node.key for voter_id, node in self.log.voters.nodes.items() if voter_id in self.unacknowledged]
+        self._send_to_voters(waiting, lambda _: asking.end_epoch(self), answers.end_epoch, now_ms)
+        self._wait(self.peers.next_ms(now_ms) if waiting else None)
+        self._wait(self.deadline_ms)
+
+    def _update_voter(self, now_ms: int) -> None:
+        """Tell the leader where this voter listens, if it may not know."""
+        following, leader = self.following, self.leader_address
+        assert following is not None
+        assert leader is not None
+        if self.log.kraft_version:
+            is_needed = self.log.voters.needs_update(self.log.local_voter)
+        else:
+            is_needed = not following.has_updated_leader
+        if is_needed and not self.peers.is_ready(leader.id, now_ms):
+            following.update_voter_ms = self.peers.next_ms(now_ms) or now_ms + 1
+            return
+        following.update_voter_ms = now_ms + self.config.controller_quorum_fetch_timeout_ms
+        if is_needed:
+            self._send(Peer(*leader), asking.update_voter(self), answers.update_voter, now_ms)
+
+    def _fetch_from_best(self, now_ms: int) -> None:
+        """Fetch from the leader; from anybody where the leader does not answer (maybeSendFetchToBestNode)."""
+        leader, following = self.leader_address, self.following
+        assert following is not None
+        assert leader is not None
+        if self.peers.has_timed_out(leader.id, now_ms):
+            self.peers.reset(leader.id)
+            self._fetch_from_any(now_ms)
+        elif self.peers.is_backing_off(leader.id, now_ms):
+            self._fetch_from_any(now_ms)
+        elif not self.peers.any_in_flight(now_ms):
+            if following.snapshot_id is not None:
+                self._send(Peer(*leader), asking.fetch_rest_of_snapshot(self), answers.fetch_snapshot, now_ms)
+            else:
+                self._send(Peer(*leader), asking.fetch_log(self), answers.fetch, now_ms, asking.TOPIC_ID_VERSION)
+        self._wait(self.peers.next_ms(now_ms))
+
+    def _fetch_from_any(self, now_ms: int) -> None:
+        peer = self.peers.ready_one(self._bootstrap, now_ms)
+        if peer is not None:
+            self._send(peer, asking.fetch_log(self), answers.fetch, now_ms, asking.TOPIC_ID_VERSION)
+        self._wait(self.peers.next_ms(now_ms))
+
+    @property
+    def _bootstrap(self) -> list[Peer]:
+        """Whom to ask for the leader: the bootstrap servers, or the other voters where none are configured."""
+        if self._configured_bootstrap:
+            return self._configured_bootstrap
+        found = (self.address_of(voter_id) for voter_id in self.log.voters.nodes if voter_id != self.config.node_id)
+        return [Peer(*address) for address in found if address is not None]
+
+    def _election_backoff_ms(self, position: int, successors: int) -> int:
+        """KafkaRaftClient.strictExponentialElectionBackoffMs."""
+        backoff_max_ms = self.config.controller_quorum_election_backoff_max_ms
+        if position == 0:
+            return 0
+        if position >= successors:
+            return backoff_max_ms
+        return min(backoff_max_ms, (backoff_max_ms >> (successors - 1)) << (position - 1))
+
+
+def _newcomer_answered(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool:
+    return voter_changes.newcomer_answered(quorum, peer.id, response, now_ms)
+
+
+_POLLS: dict[Role, Callable[[Raft, int], None]] = {
+    Role.UNATTACHED: Raft._poll_unattached,
+    Role.PROSPECTIVE: Raft._poll_nominee,
+    Role.CANDIDATE: Raft._poll_nominee,
+    Role.FOLLOWER: Raft._poll_follower,
+    Role.LEADER: Raft._poll_leader,
+    Role.RESIGNED: Raft._poll_resigned,
+}

@@ -38,6 +38,7 @@ class StillRaft:
 
     leader_id = 3000
     leader_endpoint = None
+    changes = 0
 
     def poll(self, now_ms: int) -> list[Any]:
         return []

@@ -137,6 +137,7 @@ class AskingRaft:
 
     leader_id = None
     leader_endpoint = None
+    changes = 0
 
     def __init__(self) -> None:
         self.due_ms = 0

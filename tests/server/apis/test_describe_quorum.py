@@ -50,9 +50,9 @@ def test_a_voter_that_is_configuration_has_no_directory(make_rig: Any, make_cont
 
 def test_observers_are_the_brokers_that_fetched(rig: Any, controller: Controller) -> None:
     end_offset = controller.log.end_offset
-    controller.log.observers.fetched(ReplicaKey(1, DIRECTORY_ID), end_offset, end_offset, rig.now_ms - 10)
-    controller.log.observers.fetched(ReplicaKey(2, DIRECTORY_ID), 3, end_offset, rig.now_ms - 20)
-    controller.log.observers.fetched(ReplicaKey(3, DIRECTORY_ID), 3, end_offset, rig.now_ms - 300_000)
+    controller.raft.fetched(ReplicaKey(1, DIRECTORY_ID), end_offset, rig.now_ms - 10)
+    controller.raft.fetched(ReplicaKey(2, DIRECTORY_ID), 3, rig.now_ms - 20)
+    controller.raft.fetched(ReplicaKey(3, DIRECTORY_ID), 3, rig.now_ms - 300_000)
     observers = rig.ask(rig.connect(), request(), 2).topics[0].partitions[0].observers
     described = [
         (each.replica_id, each.replica_directory_id, each.log_end_offset, each.last_fetch_timestamp)
@@ -64,7 +64,7 @@ def test_observers_are_the_brokers_that_fetched(rig: Any, controller: Controller
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_every_version_says_what_it_can(rig: Any, controller: Controller, version: int) -> None:
-    controller.log.observers.fetched(ReplicaKey(1, DIRECTORY_ID), 5, 5, rig.now_ms)
+    controller.raft.fetched(ReplicaKey(1, DIRECTORY_ID), 5, rig.now_ms)
     response = rig.ask(rig.connect(), request(), version)
     (observer,) = response.topics[0].partitions[0].observers
     assert (observer.replica_id, observer.log_end_offset) == (1, 5)

@@ -203,7 +203,7 @@ def test_every_version_with_topic_ids_is_served(rig: Any, controller: Controller
     assert partition_of(response).records == controller.log.read(0, 1 << 30)
     assert len(response.node_endpoints) == (1 if version >= 17 else 0)
     directory_id = DIRECTORY_ID if version >= 17 else bytes(16)
-    assert list(controller.log.observers.states(rig.now_ms)) == [ReplicaKey(1, directory_id)]
+    assert list(controller.raft.observers(rig.now_ms)) == [ReplicaKey(1, directory_id)]
 
 
 def test_a_follower_with_a_longer_log_is_told_where_to_cut(
@@ -215,7 +215,7 @@ def test_a_follower_with_a_longer_log_is_told_where_to_cut(
     assert (partition.error_code, diverging.epoch, diverging.end_offset) == (0, 1, end_offset)
     assert partition.records == b""
     assert f"replica 1 has the log up to {end_offset + 5}, epoch 1; this log ends at {end_offset}" in caplog.text
-    assert controller.log.observers.states(rig.now_ms) == {}
+    assert controller.raft.observers(rig.now_ms) == {}
     for _ in range(3):
         rig.ask(rig.connect(), request(end_offset + 5), 18)
     assert len(caplog.records) == 1, "said once, however often it is asked"
@@ -232,10 +232,10 @@ def test_a_follower_without_a_log_is_sent_to_the_snapshot(rig: Any, controller: 
 def test_a_broker_is_recorded_as_an_observer_and_a_plain_reader_is_not(rig: Any, controller: Controller) -> None:
     connection, end_offset = rig.connect(), controller.log.end_offset
     rig.ask(connection, request(replica_state=ReplicaState(replica_id=-1)), 18)
-    assert controller.log.observers.states(rig.now_ms) == {}
+    assert controller.raft.observers(rig.now_ms) == {}
     rig.ask(connection, request(max_wait_ms=0), 18)
     rig.ask(connection, request(end_offset, max_wait_ms=0), 18)
-    (state,) = controller.log.observers.states(rig.now_ms).values()
+    (state,) = controller.raft.observers(rig.now_ms).values()
     assert state.log_end_offset == end_offset
     assert state.last_caught_up_timestamp_ms == rig.now_ms
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from mockraft.server.controller import data_dir
 from mockraft.server.controller.data_dir import DataDir, DataDirError
+from mockraft.server.controller.quorum import Election, ReplicaKey
 from mockraft.wire import uuids
 
 CLUSTER_ID = "vVmXkzINR52jzR994Gyb3Q"
@@ -30,7 +31,7 @@ def test_files_are_in_kafkas_formats(tmp_path: Path) -> None:
         assert meta[1:] == [f"cluster.id={CLUSTER_ID}", f"directory.id={text}", "node.id=3000", "version=1"]
         topic = (found.partition_path / "partition.metadata").read_text()
         assert topic == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
-        found.write_quorum_state(3000, 7)
+        found.write_election(Election(7, 3000), 1, [3000])
         assert (found.partition_path / "quorum-state").read_text() == (
             '{"leaderId":3000,"leaderEpoch":7,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
         )
@@ -40,14 +41,27 @@ def test_files_are_in_kafkas_formats(tmp_path: Path) -> None:
 
 def test_comes_back_with_the_same_directory_id_and_epochs(tmp_path: Path) -> None:
     with opened(tmp_path, seed=1) as first:
-        assert first.read_quorum_epoch() == 0
+        assert first.read_election() == Election()
         assert first.read_leader_epochs() == []
-        first.write_quorum_state(3000, 7)
+        first.write_election(Election(7, 3000), 1, [3000])
         first.write_leader_epochs([(1, 0), (7, 12)])
     with opened(tmp_path, seed=2) as second:
         assert second.directory_id == first.directory_id
-        assert second.read_quorum_epoch() == 7
+        assert second.read_election() == Election(7, 3000)
         assert second.read_leader_epochs() == [(1, 0), (7, 12)]
+
+
+def test_an_election_is_remembered_in_the_format_of_the_kraft_version(tmp_path: Path) -> None:
+    voted = Election(7, None, ReplicaKey(2, bytes(range(16))))
+    with opened(tmp_path) as found:
+        found.write_election(voted, 1, [2, 3])
+        assert found.read_election() == voted
+        found.write_election(voted, 0, [2, 3])
+        assert (found.partition_path / "quorum-state").read_text() == (
+            '{"clusterId":"","leaderId":-1,"leaderEpoch":7,"votedId":2,"appliedOffset":0,'
+            '"currentVoters":[{"voterId":2},{"voterId":3}],"data_version":0}'
+        )
+        assert found.read_election() == Election(7, None, ReplicaKey(2, bytes(16)))
 
 
 def test_reads_meta_properties_as_java_writes_them(tmp_path: Path) -> None:
@@ -135,9 +149,9 @@ def test_a_read_only_dir_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("name", "text", "read"),
     [
-        ("quorum-state", "", "read_quorum_epoch"),
-        ("quorum-state", "[]", "read_quorum_epoch"),
-        ("quorum-state", '{"leaderEpoch":"x"}', "read_quorum_epoch"),
+        ("quorum-state", "", "read_election"),
+        ("quorum-state", "[]", "read_election"),
+        ("quorum-state", '{"leaderEpoch":"x"}', "read_election"),
         ("leader-epoch-checkpoint", "0\n1\nx 1\n", "read_leader_epochs"),
         ("leader-epoch-checkpoint", "0\n1\n1\n", "read_leader_epochs"),
     ],

@@ -1,9 +1,10 @@
 from pathlib import Path
 
 import pytest
-from mockraft.server.controller import quorum, snapshot
-from mockraft.server.controller.quorum import LocalVoter, VoterState
+from mockraft.server.controller import snapshot
+from mockraft.server.controller.quorum import ReplicaKey
 from mockraft.server.controller.snapshot import Snapshot, SnapshotId
+from mockraft.server.controller.voter_set import Endpoint, VoterNode, VoterSet, control_records
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -23,9 +24,8 @@ DIRECTORY_ID = bytes.fromhex("e4503f1825d64cdaab2eba68c7a3116d")
 
 
 def voters() -> list[tuple[bytes, bytes]]:
-    state = VoterState(1)
-    quorum.start_of_epoch(state, LocalVoter(3000, DIRECTORY_ID, "CONTROLLER", "127.0.0.1", 19093), voters_in_log=False)
-    return state.records()
+    node = VoterNode(ReplicaKey(3000, DIRECTORY_ID), (Endpoint("CONTROLLER", "127.0.0.1", 19093),))
+    return control_records(1, VoterSet([node]))
 
 
 def encoded(records: list[RecordAt]) -> list[bytes]:

@@ -1,0 +1,63 @@
+"""AddRaftVoter (80), versions 0-1: KIP-853; KIP-1186 (AckWhenCommitted).
+
+Order of checks as in KafkaRaftClient.handleAddVoterRequest and AddVoterHandler: the newcomer is asked for its versions,
+must have caught up with the log as an observer, and then becomes a voter by a VotersRecord.
+"""
+
+from typing import Any
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.apis.raft_requests import check_cluster_id, endpoints_of, listener_of, when_changed
+from mockraft.server.controller.acl_types import AclOperation
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
+from mockraft.server.controller.result import ApiError
+from mockraft.server.raft import voter_changes
+from mockraft.wire import error_codes
+from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest
+from mockraft.wire.messages.add_raft_voter_response import AddRaftVoterResponse
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
+    """The outcome, once the new voters are committed, or in the log where no more is asked for."""
+    check_cluster_id(request, controller)
+    raft = controller.raft
+    refused = voter_changes.check_leads(raft, raft.epoch)
+    if refused:
+        return AddRaftVoterResponse(error_code=refused)
+    key = ReplicaKey(request.voter_id, request.voter_directory_id)
+    if key.id < 0 or key.directory_id == NO_DIRECTORY_ID:
+        raise ApiError(error_codes.INVALID_REQUEST, "Add voter request didn't include a valid voter")
+    endpoints = endpoints_of(request.listeners)
+    if listener_of(endpoints, raft) is None:
+        named = ", ".join(f"ListenerName({name})={host}/<unresolved>:{port}" for name, host, port in endpoints)
+        told = (
+            f"Add voter request didn't include the endpoint (Endpoints(endpoints={{{named}}})) for the default listener"
+            f" ListenerName({raft.config.controller_listener_name})"
+        )
+        raise ApiError(error_codes.INVALID_REQUEST, told)
+    change = voter_changes.begin_adding(raft, key, endpoints, request.ack_when_committed, ctx.now_ms)
+    raft.add_voter(change, ctx.now_ms)
+    return when_changed(change, _response, change.deadline_ms)
+
+
+def error(_request: Any, error_code: int, message: str | None) -> Any:
+    """Code and message."""
+    return _response(error_code, message)
+
+
+def _response(error_code: int, message: str | None) -> Any:
+    return AddRaftVoterResponse(error_code=error_code, error_message=message)
+
+
+API = Api(
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    handle,
+    0,
+    1,
+    error,
+    forwardable=True,
+    active_only=False,
+    operation=AclOperation.ALTER,
+)

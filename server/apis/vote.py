@@ -1,0 +1,61 @@
+"""Vote (52), versions 0-2: KIP-595, KIP-853 (directory ids), KIP-996 (pre-vote).
+
+Order of checks as in KafkaRaftClient.handleVoteRequest: a higher epoch is believed even of a pre-vote.
+"""
+
+from typing import Any
+
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.apis.raft_requests import is_meant, node_endpoints, only_partition, voter_refusal
+from mockraft.server.controller.acl_types import AclOperation
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.quorum import TOPIC_NAME, ReplicaKey
+from mockraft.server.raft.raft import Raft
+from mockraft.wire import error_codes
+from mockraft.wire.messages.vote_request import VoteRequest
+from mockraft.wire.messages.vote_response import NodeEndpoint, PartitionData, TopicData, VoteResponse
+
+_NODE_ENDPOINTS_VERSION = 1
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
+    """Whether the vote is granted, and who leads."""
+    partition = only_partition(request, controller)
+    raft = controller.raft
+    refused, granted = _vote(raft, request, partition, ctx.now_ms)
+    data = PartitionData(
+        error_code=refused,
+        leader_id=-1 if raft.leader_id is None else raft.leader_id,
+        leader_epoch=raft.epoch,
+        vote_granted=granted,
+    )
+    response = VoteResponse(topics=[TopicData(topic_name=TOPIC_NAME, partitions=[data])])
+    if ctx.api_version >= _NODE_ENDPOINTS_VERSION:
+        response.node_endpoints = node_endpoints(NodeEndpoint, raft)
+    return response
+
+
+def error(_request: Any, error_code: int, _message: str | None) -> Any:
+    """A top-level error."""
+    return VoteResponse(error_code=error_code)
+
+
+def _vote(raft: Raft, request: Any, partition: Any, now_ms: int) -> tuple[int, bool]:
+    epoch, last_epoch, pre_vote = partition.replica_epoch, partition.last_offset_epoch, partition.pre_vote
+    # Who asks for a vote has begun an epoch; who asks beforehand has not.
+    is_illegal_epoch = last_epoch > epoch if pre_vote else last_epoch >= epoch
+    if partition.last_offset < 0 or last_epoch < 0 or is_illegal_epoch:
+        return error_codes.INVALID_REQUEST, False
+    refused = voter_refusal(raft, partition.replica_id, epoch)
+    if refused:
+        return refused, False
+    if epoch > raft.epoch:
+        raft.to_unattached(epoch, now_ms)
+    if not is_meant(raft, request.voter_id, partition.voter_directory_id):
+        return error_codes.INVALID_VOTER_KEY, False
+    candidate = ReplicaKey(partition.replica_id, partition.replica_directory_id)
+    granted = raft.vote(candidate, last_epoch, partition.last_offset, pre_vote=pre_vote, now_ms=now_ms)
+    return error_codes.NONE, granted
+
+
+API = Api(VoteRequest, VoteResponse, handle, 0, 2, error, active_only=False, operation=AclOperation.CLUSTER_ACTION)

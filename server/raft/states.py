@@ -1,0 +1,135 @@
+"""The states of a node and the ways between them, as tables and pure functions (Kafka's QuorumState; KIP-595, KIP-996).
+
+A node that has no vote, an observer, is UNATTACHED or FOLLOWER and never anything else by itself.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
+
+
+class Role(Enum):
+    """What a node is in its epoch."""
+
+    UNATTACHED = "unattached"
+    """It follows nobody; it may have voted."""
+    PROSPECTIVE = "prospective"
+    """It asks whether it would be elected (a pre-vote), without a new epoch."""
+    CANDIDATE = "candidate"
+    """It voted for itself and asks the others for their votes."""
+    FOLLOWER = "follower"
+    LEADER = "leader"
+    RESIGNED = "resigned"
+    """It led this epoch and leads it no more."""
+
+
+class Step(NamedTuple):
+    """One way from a role to another: whether the epoch may or must grow with it, and whether it takes a vote."""
+
+    in_same_epoch: bool
+    in_higher_epoch: bool
+    takes_a_vote: bool = False
+
+
+_HIGHER = Step(in_same_epoch=False, in_higher_epoch=True)
+_ANY = Step(in_same_epoch=True, in_higher_epoch=True)
+_VOTER = Step(in_same_epoch=True, in_higher_epoch=False, takes_a_vote=True)
+_NEXT_EPOCH = Step(in_same_epoch=False, in_higher_epoch=True, takes_a_vote=True)
+_SAME = Step(in_same_epoch=True, in_higher_epoch=False)
+
+STEPS: dict[tuple[Role, Role], Step] = {
+    (Role.UNATTACHED, Role.UNATTACHED): _HIGHER,
+    (Role.UNATTACHED, Role.PROSPECTIVE): _VOTER,
+    (Role.UNATTACHED, Role.FOLLOWER): _ANY,
+    (Role.PROSPECTIVE, Role.UNATTACHED): _ANY,
+    (Role.PROSPECTIVE, Role.CANDIDATE): _NEXT_EPOCH,
+    (Role.PROSPECTIVE, Role.FOLLOWER): _ANY,
+    (Role.CANDIDATE, Role.UNATTACHED): _HIGHER,
+    (Role.CANDIDATE, Role.PROSPECTIVE): _VOTER,
+    (Role.CANDIDATE, Role.FOLLOWER): _ANY,
+    (Role.CANDIDATE, Role.LEADER): _VOTER,
+    (Role.FOLLOWER, Role.UNATTACHED): _HIGHER,
+    (Role.FOLLOWER, Role.PROSPECTIVE): _VOTER,
+    (Role.FOLLOWER, Role.FOLLOWER): _ANY,
+    (Role.LEADER, Role.UNATTACHED): _HIGHER,
+    (Role.LEADER, Role.FOLLOWER): _HIGHER,
+    (Role.LEADER, Role.RESIGNED): _SAME,
+    (Role.RESIGNED, Role.UNATTACHED): _HIGHER,
+    (Role.RESIGNED, Role.PROSPECTIVE): _VOTER,
+    (Role.RESIGNED, Role.FOLLOWER): _ANY,
+}
+"""Every way there is. FOLLOWER to FOLLOWER in an epoch is for a leader whose address was not known before."""
+
+
+def can_step(role: Role, to: Role, epoch: int, to_epoch: int, *, is_voter: bool) -> bool:
+    """Whether a node may go from `role` in `epoch` to `to` in `to_epoch`."""
+    step = STEPS.get((role, to))
+    if step is None or (step.takes_a_vote and not is_voter):
+        return False
+    return step.in_same_epoch if to_epoch == epoch else step.in_higher_epoch and to_epoch > epoch
+
+
+class Voting(NamedTuple):
+    """What decides whether a node grants a vote of its epoch."""
+
+    role: Role
+    has_leader: bool = False
+    voted: ReplicaKey | None = None
+    has_fetched: bool = False
+    """A follower: whether the leader answered it in this epoch."""
+
+
+def grants(voting: Voting, candidate: ReplicaKey, *, is_up_to_date: bool, pre_vote: bool) -> bool:
+    """Whether a vote is granted; `is_up_to_date`: the candidate's log is not behind the voter's (canGrantVote)."""
+    if pre_vote:
+        if voting.role is Role.LEADER or (voting.role is Role.FOLLOWER and voting.has_fetched):
+            return False
+        return is_up_to_date
+    if voting.role not in (Role.UNATTACHED, Role.PROSPECTIVE):
+        return False
+    if voting.voted is not None:
+        # Who asks again is granted again: the first answer may have been lost.
+        known = voting.voted.directory_id
+        return voting.voted.id == candidate.id and known in (NO_DIRECTORY_ID, candidate.directory_id)
+    return not voting.has_leader and is_up_to_date
+
+
+class Votes:
+    """The votes in one election (EpochElection): by voter id, None while it has not said."""
+
+    def __init__(self, voters: dict[int, ReplicaKey], own_id: int) -> None:
+        self.voters = voters
+        self._said: dict[int, bool | None] = {**dict.fromkeys(voters), own_id: True}
+
+    def record(self, voter_id: int, granted: bool) -> None:
+        """A voter said; what somebody else said does not count."""
+        if voter_id in self.voters:
+            self._said[voter_id] = granted
+
+    @property
+    def majority(self) -> int:
+        """How many votes elect."""
+        return len(self.voters) // 2 + 1
+
+    @property
+    def granting(self) -> list[int]:
+        """Who granted."""
+        return sorted(voter_id for voter_id, granted in self._said.items() if granted)
+
+    @property
+    def unrecorded(self) -> list[ReplicaKey]:
+        """Who has not said."""
+        return [key for voter_id, key in self.voters.items() if self._said[voter_id] is None]
+
+    @property
+    def is_granted(self) -> bool:
+        """Whether a majority granted."""
+        return len(self.granting) >= self.majority
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether no majority can grant any more."""
+        return len(self.granting) + len(self.unrecorded) < self.majority

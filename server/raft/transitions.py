@@ -1,0 +1,357 @@
+"""One node's state in its quorum, and every change of it (Kafka's QuorumState and the transitions of KafkaRaftClient).
+
+What must survive the process is in the log's `election` before anybody is told of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.metadata_log import MetadataLog
+from mockraft.server.controller.quorum import Election, ReplicaKey
+from mockraft.server.controller.snapshot import SnapshotId
+from mockraft.server.controller.voter_set import BEFORE_THE_LOG, control_records
+from mockraft.server.raft.leading import Leading
+from mockraft.server.raft.outgoing import Listener, NodeEndpoint
+from mockraft.server.raft.peers import Peers
+from mockraft.server.raft.states import Role, Votes, Voting, can_step
+from mockraft.wire import record_batch
+from mockraft.wire.records.leader_change_message import LeaderChangeMessage, Voter
+
+if TYPE_CHECKING:
+    import random
+
+    from mockraft.server.raft.voter_changes import VoterChange
+
+_LOGGER = logging.getLogger("mockraft.raft")
+
+NEVER_MS = 1 << 62
+
+
+class InconsistentLeaderError(ValueError):
+    """Somebody says that an epoch has another leader than this node knows: one of them broke the protocol."""
+
+
+@dataclass(slots=True)
+class Following:
+    """What a follower remembers of its leader."""
+
+    update_voter_ms: int
+    has_fetched: bool = False
+    has_updated_leader: bool = False
+    snapshot_id: SnapshotId | None = None
+    snapshot: bytearray = field(default_factory=bytearray)
+
+
+class Quorum:
+    """A node's role, epoch and leader, and what it remembers while it has that role.
+
+    `deadline_ms` is when the role's timeout ends: election or fetch. `changes` counts what parked requests wait for
+    beside the log's growth. `automatic` False: no timeout elects or dethrones anybody.
+    """
+
+    def __init__(self, config: ControllerConfig, log: MetadataLog, chance: random.Random) -> None:
+        self.config = config
+        self.log = log
+        self.chance = chance
+        self.automatic = True
+        self.listener: Listener | None = None
+        self.changes = 0
+        self.role = Role.UNATTACHED
+        self.epoch = 0
+        self.leader_id: int | None = None
+        self.leader_address: NodeEndpoint | None = None
+        self.voted: ReplicaKey | None = None
+        self.deadline_ms = NEVER_MS
+        self.votes: Votes | None = None
+        self.leading: Leading | None = None
+        self.following: Following | None = None
+        self.unacknowledged: set[int] = set()
+        self.successors: list[ReplicaKey] = []
+        self.voter_change: VoterChange | None = None
+        self.resign_requested = False
+        self.peers = Peers(
+            config.controller_quorum_retry_backoff_ms, config.controller_quorum_request_timeout_ms, chance
+        )
+        self.next_ms = 0
+
+    @property
+    def key(self) -> ReplicaKey:
+        """Who this node is."""
+        return ReplicaKey(self.config.node_id, self.log.directory_id)
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this node has a vote."""
+        return self.log.voters.is_voter(self.key)
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this node leads `epoch`."""
+        return self.role is Role.LEADER
+
+    @property
+    def voting(self) -> Voting:
+        """What decides whether this node grants a vote."""
+        has_fetched = self.following is not None and self.following.has_fetched
+        return Voting(self.role, self.leader_id is not None, self.voted, has_fetched)
+
+    def address_of(self, voter_id: int) -> NodeEndpoint | None:
+        """Where a voter listens."""
+        found = self.log.voters.endpoint(voter_id, self.config.controller_listener_name)
+        return NodeEndpoint(voter_id, found.host, found.port) if found else None
+
+    def start(self, now_ms: int) -> None:
+        """Take up the role that the election remembered leaves this node; the only voter leads at once."""
+        election = self.log.election
+        own_id, alone = self.config.node_id, self.log.voters.is_only_voter(self.key)
+        self.epoch = election.epoch
+        self.deadline_ms = now_ms if alone else self._election_deadline_ms(now_ms)
+        leader = None if election.leader_id is None else self.address_of(election.leader_id)
+        if election.epoch < self.log.last_epoch:
+            self.epoch = self.log.last_epoch
+        elif election.leader_id == own_id:
+            self.role, self.leader_id, self.leader_address = Role.RESIGNED, own_id, self._own_address
+            self.unacknowledged = set(self.log.voters.nodes) - {own_id}
+        elif election.leader_id is None and election.voted == self.key:
+            self.role, self.voted = Role.CANDIDATE, self.key
+            self.votes = self._new_votes()
+        else:
+            self.leader_id, self.voted = election.leader_id, election.voted
+            if leader is not None:
+                self.role, self.leader_address = Role.FOLLOWER, leader
+                self._follow(now_ms)
+        if not self.is_voter and self.role is Role.UNATTACHED:
+            self.deadline_ms = NEVER_MS
+        self._save()
+        if self.role is Role.CANDIDATE:
+            self._count_votes(now_ms)
+        elif alone:
+            self.to_prospective(now_ms)
+
+    def to_unattached(self, epoch: int, now_ms: int, leader_id: int | None = None) -> None:
+        """Follow nobody in `epoch`; the time that was left to a running election stays."""
+        self._check(Role.UNATTACHED, epoch)
+        keeps_deadline = self.role in (Role.CANDIDATE, Role.UNATTACHED, Role.RESIGNED) or (
+            self.role is Role.PROSPECTIVE and self.votes is not None and not self.votes.is_rejected
+        )
+        if not self.is_voter:
+            deadline_ms = NEVER_MS
+        else:
+            deadline_ms = self.deadline_ms if keeps_deadline else self._election_deadline_ms(now_ms)
+        voted = self.voted if epoch == self.epoch else None
+        self._step(Role.UNATTACHED, epoch, leader_id, None, voted, now_ms, deadline_ms)
+
+    def to_follower(self, epoch: int, leader: NodeEndpoint, now_ms: int) -> None:
+        """Follow the leader of `epoch`."""
+        self._check(Role.FOLLOWER, epoch)
+        voted = self.voted if epoch == self.epoch else None
+        deadline_ms = now_ms + self.config.controller_quorum_fetch_timeout_ms
+        self._step(Role.FOLLOWER, epoch, leader.id, leader, voted, now_ms, deadline_ms)
+        self._follow(now_ms)
+
+    def to_prospective(self, now_ms: int) -> None:
+        """Ask whether an election would be won."""
+        self._check(Role.PROSPECTIVE, self.epoch)
+        deadline_ms = self._election_deadline_ms(now_ms)
+        votes = self._new_votes()
+        # Nothing changes that must be remembered.
+        leader = (self.leader_id, self.leader_address)
+        self._step(Role.PROSPECTIVE, self.epoch, *leader, self.voted, now_ms, deadline_ms, save=False)
+        self.votes = votes
+        self._count_votes(now_ms)
+
+    def to_candidate(self, now_ms: int) -> None:
+        """Begin an election in the next epoch."""
+        self._check(Role.CANDIDATE, self.epoch + 1)
+        deadline_ms = self._election_deadline_ms(now_ms)
+        self._step(Role.CANDIDATE, self.epoch + 1, None, None, self.key, now_ms, deadline_ms)
+        self.votes = self._new_votes()
+        self._count_votes(now_ms)
+
+    def to_resigned(self, now_ms: int) -> None:
+        """Lead no more, and tell the others so."""
+        self._check(Role.RESIGNED, self.epoch)
+        assert self.leading is not None
+        successors = self.leading.successors()
+        deadline_ms = self._election_deadline_ms(now_ms)
+        self._step(
+            Role.RESIGNED, self.epoch, self.leader_id, self.leader_address, None, now_ms, deadline_ms, save=False
+        )
+        self.unacknowledged = set(self.log.voters.nodes) - {self.config.node_id}
+        self.successors = successors
+
+    def vote_for(self, candidate: ReplicaKey, now_ms: int) -> None:
+        """Give this epoch's vote, for good."""
+        self.log.save_election(Election(self.epoch, self.leader_id, candidate))
+        self.voted = candidate
+        self.deadline_ms = self._election_deadline_ms(now_ms)
+        if self.role is Role.PROSPECTIVE:
+            self.votes = self._new_votes()
+        self.next_ms = 0
+
+    def record_vote(self, voter_id: int, granted: bool, now_ms: int) -> None:
+        """A voter answered in the election that runs."""
+        assert self.votes is not None
+        self.votes.record(voter_id, granted)
+        if granted:
+            self._count_votes(now_ms)
+        elif self.role is Role.PROSPECTIVE and self.votes.is_rejected:
+            self.lose_election(now_ms)
+
+    def lose_election(self, now_ms: int) -> None:
+        """A pre-vote came to nothing: back to the leader, where one is known."""
+        if self.leader_address is not None:
+            self.to_follower(self.epoch, self.leader_address, now_ms)
+        else:
+            self.to_unattached(self.epoch, now_ms, self.leader_id)
+
+    def hear_of_leader(self, leader_id: int | None, epoch: int, leader: NodeEndpoint | None, now_ms: int) -> None:
+        """Somebody says who leads which epoch (maybeTransition). InconsistentLeaderError where that cannot be."""
+        if not self._is_consistent(leader_id, epoch):
+            raise InconsistentLeaderError(
+                f"told of leader {leader_id} in epoch {epoch}; known is {self.leader_id} in epoch {self.epoch}"
+            )
+        if epoch > self.epoch and leader_id is None:
+            self.to_unattached(epoch, now_ms)
+        elif leader_id is not None and (epoch > self.epoch or self.leader_id is None or self.leader_address is None):
+            if leader is None:
+                if epoch > self.epoch or self.leader_id is None:
+                    raise InconsistentLeaderError(f"told of leader {leader_id} in epoch {epoch}, but not where it is")
+                return
+            self.to_follower(epoch, leader, now_ms)
+
+    def update_high_watermark(self, now_ms: int) -> None:
+        """As leader: commit what a majority has, and say so; the first time in an epoch makes the leadership good."""
+        leading = self.leading
+        assert leading is not None
+        offset = leading.committed_offset(self.log.end_offset)
+        if offset < 0 or (leading.established and offset <= self.log.high_watermark):
+            return
+        first = not leading.established
+        leading.established = True
+        self.log.high_watermark = max(offset, self.log.high_watermark)
+        if self.voter_change is not None:
+            self.voter_change.committed(self, now_ms)
+        if self.listener is not None:
+            self.listener.committed(now_ms)
+            if first:
+                self.listener.became_leader(self.epoch, now_ms)
+
+    def append_control(self, pairs: list[tuple[bytes, bytes]], now_ms: int, *, alone: bool) -> int:
+        """As leader: append control records after which this node is the only voter, or is not; gives their offset."""
+        self.log.commits_alone = alone and self.log.commits_alone
+        offset = self.log.append_control(pairs, now_ms)
+        self.log.commits_alone = alone
+        assert self.leading is not None
+        self.leading.change_voters(self.log.voters)
+        self.changes += 1
+        self.next_ms = 0
+        self.update_high_watermark(now_ms)
+        return offset
+
+    def _lead(self, now_ms: int) -> None:
+        """A majority elected this node: begin the epoch (LeaderState.appendStartOfEpochControlRecords)."""
+        self._check(Role.LEADER, self.epoch)
+        assert self.votes is not None
+        granting = self.votes.granting
+        log = self.log
+        local, voters = log.local_voter, log.voters
+        self._step(Role.LEADER, self.epoch, self.config.node_id, self._own_address, None, now_ms, NEVER_MS)
+        log.leader_epoch = self.epoch
+        self.leading = Leading(
+            local, voters, log.end_offset, now_ms, fetch_timeout_ms=self.config.controller_quorum_fetch_timeout_ms
+        )
+        message = LeaderChangeMessage(
+            version=0,
+            leader_id=self.config.node_id,
+            voters=[Voter(voter_id=voter_id) for voter_id in voters.nodes],
+            granting_voters=[Voter(voter_id=voter_id) for voter_id in granting],
+        )
+        pairs = [(record_batch.control_key(record_batch.LEADER_CHANGE), message.write(0))]
+        if log.kraft_version and (log.voters_offset == BEFORE_THE_LOG or voters.needs_update(local)):
+            pairs += control_records(log.kraft_version, voters.updated(local) or voters)
+        alone = voters.is_only_voter(self.key)
+        log.commits_alone = alone
+        self.append_control(pairs, now_ms, alone=alone)
+
+    def _count_votes(self, now_ms: int) -> None:
+        assert self.votes is not None
+        if not self.votes.is_granted:
+            return
+        if self.role is Role.PROSPECTIVE:
+            self.to_candidate(now_ms)
+        elif self.role is Role.CANDIDATE:
+            self._lead(now_ms)
+
+    def _follow(self, now_ms: int) -> None:
+        self.deadline_ms = now_ms + self.config.controller_quorum_fetch_timeout_ms
+        self.following = Following(update_voter_ms=self.deadline_ms)
+
+    def _step(
+        self,
+        role: Role,
+        epoch: int,
+        leader_id: int | None,
+        leader: NodeEndpoint | None,
+        voted: ReplicaKey | None,
+        now_ms: int,
+        deadline_ms: int,
+        *,
+        save: bool = True,
+    ) -> None:
+        if save:
+            self.log.save_election(Election(epoch, leader_id, voted))
+        before, self.role, self.epoch = self.role, role, epoch
+        self.leader_id, self.leader_address, self.voted = leader_id, leader, voted
+        self.deadline_ms = deadline_ms
+        self.votes = self.following = None
+        self.unacknowledged, self.successors = set(), []
+        self.resign_requested = False
+        self.changes += 1
+        self.next_ms = 0
+        self.peers.reset()
+        _LOGGER.info("node %d: %s, then %s in epoch %d", self.config.node_id, before.value, role.value, epoch)
+        if before is Role.LEADER:
+            self._lose_leadership(now_ms)
+
+    def _lose_leadership(self, now_ms: int) -> None:
+        leading, self.leading = self.leading, None
+        self.log.commits_alone = False
+        if self.voter_change is not None:
+            self.voter_change.fail_not_leader(self)
+        if leading is not None and leading.established and self.listener is not None:
+            self.listener.lost_leadership(now_ms)
+
+    def _check(self, to: Role, epoch: int) -> None:
+        if not can_step(self.role, to, self.epoch, epoch, is_voter=self.is_voter):
+            raise InconsistentLeaderError(
+                f"node {self.config.node_id} is {self.role.value} in epoch {self.epoch} and cannot be {to.value} in"
+                f" epoch {epoch}"
+            )
+
+    def _is_consistent(self, leader_id: int | None, epoch: int) -> bool:
+        """KafkaRaftClient.hasConsistentLeader."""
+        if leader_id == self.config.node_id:
+            return self.is_leader
+        return epoch != self.epoch or leader_id is None or self.leader_id in (None, leader_id)
+
+    def _save(self) -> None:
+        self.log.save_election(Election(self.epoch, self.leader_id, self.voted))
+
+    def _new_votes(self) -> Votes:
+        voters = {voter_id: node.key for voter_id, node in self.log.voters.nodes.items()}
+        return Votes(voters, self.config.node_id)
+
+    def _election_deadline_ms(self, now_ms: int) -> int:
+        timeout_ms = self.config.controller_quorum_election_timeout_ms
+        # Chance keeps voters apart; who is alone needs none of it, and so leaves it to the controller's own draws.
+        jitter_ms = timeout_ms // 2 if self.log.voters.is_only_voter(self.key) else self.chance.randrange(timeout_ms)
+        return now_ms + timeout_ms + jitter_ms
+
+    @property
+    def _own_address(self) -> NodeEndpoint:
+        return NodeEndpoint(self.config.node_id, self.config.voter_host, self.config.voter_port)

@@ -1,0 +1,203 @@
+"""Voters are added, removed and moved, one change at a time, each in effect once it is in the log (KIP-853).
+
+Source: AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler, LeaderState.maybeAppendUpgradedKRaftVersion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mockraft.server.controller.quorum import ReplicaKey
+from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.voter_set import Endpoint, VoterNode, VoterSet, control_records, voters_record
+from mockraft.server.raft.leading import Leading
+from mockraft.server.raft.transitions import Quorum
+from mockraft.wire import error_codes
+
+KRAFT_VERSION = "kraft.version"
+
+
+@dataclass(slots=True)
+class VoterChange:
+    """A change that is under way. `result` is what its request is answered with: error code and message.
+
+    `last_offset` is that of its VotersRecord, -1 while there is none: the newcomer is still being asked.
+    """
+
+    key: ReplicaKey
+    deadline_ms: int
+    endpoints: tuple[Endpoint, ...] = ()
+    ack_when_committed: bool = True
+    last_offset: int = -1
+    result: tuple[int, str | None] | None = None
+
+    def committed(self, quorum: Quorum, now_ms: int) -> None:
+        """The high watermark moved: the change may be committed; a leader that it removed resigns."""
+        if 0 <= self.last_offset < quorum.log.high_watermark:
+            self.finish(quorum, error_codes.NONE, None)
+            if not quorum.is_voter:
+                quorum.resign_requested = True
+                quorum.next_ms = 0
+
+    def finish(self, quorum: Quorum, error_code: int, message: str | None) -> None:
+        """It is over; the request is answered if it was not before."""
+        if error_code != error_codes.NONE and message is None:
+            message = error_codes.message(error_code)
+        self.result = self.result or (error_code, message)
+        quorum.voter_change = None
+        quorum.changes += 1
+
+    def fail_not_leader(self, quorum: Quorum) -> None:
+        """The leadership is lost before the change was committed."""
+        self.finish(quorum, error_codes.NOT_LEADER_OR_FOLLOWER, None)
+
+
+def check_leads(quorum: Quorum, epoch: int) -> int:
+    """The error code for a request that only the leader of `epoch` answers (validateLeaderOnlyRequest)."""
+    if epoch < quorum.epoch:
+        return error_codes.FENCED_LEADER_EPOCH
+    if epoch > quorum.epoch:
+        return error_codes.UNKNOWN_LEADER_EPOCH
+    return error_codes.NONE if quorum.is_leader else error_codes.NOT_LEADER_OR_FOLLOWER
+
+
+def begin_adding(
+    quorum: Quorum, key: ReplicaKey, endpoints: tuple[Endpoint, ...], ack_when_committed: bool, now_ms: int
+) -> VoterChange:
+    """Begin to add a voter; it has to be asked for its versions next. ApiError where that cannot be done now."""
+    voters = _voters_to_change(quorum, "adding", now_ms)
+    if key.id in voters.nodes:
+        told = f"The voter id for {key} is already part of the set of voters {voters.keys_text()}."
+        raise ApiError(error_codes.DUPLICATE_VOTER, told)
+    if not quorum.peers.is_ready(key.id, now_ms):
+        raise ApiError(error_codes.REQUEST_TIMED_OUT, f"New voter {key} is not ready to receive requests")
+    change = VoterChange(key, _deadline_ms(quorum, now_ms), endpoints, ack_when_committed)
+    quorum.voter_change = change
+    quorum.next_ms = 0
+    return change
+
+
+def newcomer_answered(quorum: Quorum, voter_id: int, response: Any, now_ms: int) -> bool:
+    """The newcomer said its ApiVersions, or nothing (None): it becomes a voter if it fits and is caught up."""
+    change = quorum.voter_change
+    if quorum.leading is None or change is None or change.last_offset >= 0 or change.key.id != voter_id:
+        return True
+    code = error_codes.BROKER_NOT_AVAILABLE if response is None else response.error_code
+    if code != error_codes.NONE:
+        told = f"Aborted add voter operation for since API_VERSIONS returned an error {error_codes.name(code)}"
+        change.finish(quorum, error_codes.REQUEST_TIMED_OUT, told)
+        return False
+    level = quorum.log.kraft_version
+    found = next((feature for feature in response.supported_features if feature.name == KRAFT_VERSION), None)
+    if found is None or not found.min_version <= level <= found.max_version:
+        known = f"(min: {found.min_version}, max: {found.max_version}" if found else "(min: 0, max: 0)"
+        told = (
+            f"Aborted add voter operation for {change.key} since the {KRAFT_VERSION} range {known} doesn't support the"
+            f" finalized version {level}"
+        )
+        change.finish(quorum, error_codes.INVALID_REQUEST, told)
+        return True
+    if not quorum.leading.is_caught_up(change.key, now_ms):
+        told = f"Aborted add voter operation for {change.key} since it is lagging behind"
+        change.finish(quorum, error_codes.REQUEST_TIMED_OUT, told)
+        return True
+    node = VoterNode(change.key, change.endpoints, found.min_version, found.max_version)
+    voters = quorum.log.voters.added(node)
+    assert voters is not None
+    _append(quorum, voters, change, now_ms)
+    if not change.ack_when_committed and change.result is None:
+        change.result = (error_codes.NONE, None)
+        quorum.changes += 1
+    return True
+
+
+def remove(quorum: Quorum, key: ReplicaKey, now_ms: int) -> VoterChange:
+    """Remove a voter. ApiError where that cannot be done now, or where it is not a voter or the last one."""
+    voters = _voters_to_change(quorum, "removing", now_ms)
+    left = voters.removed(key)
+    if left is None:
+        told = f"Cannot remove voter {key} from the set of voters {voters.keys_text()}"
+        raise ApiError(error_codes.VOTER_NOT_FOUND, told)
+    change = VoterChange(key, _deadline_ms(quorum, now_ms))
+    quorum.voter_change = change
+    _append(quorum, left, change, now_ms)
+    return change
+
+
+def update(quorum: Quorum, node: VoterNode, now_ms: int) -> int:
+    """A voter says where it listens and what it knows; gives the error code."""
+    leading, log = quorum.leading, quorum.log
+    if leading is None:
+        return error_codes.NOT_LEADER_OR_FOLLOWER
+    expire(quorum, now_ms)
+    in_memory = log.kraft_version == 0
+    uncommitted = not in_memory and log.voters_offset >= log.high_watermark
+    if quorum.voter_change is not None or not leading.established or uncommitted:
+        return error_codes.REQUEST_TIMED_OUT
+    if not node.kraft_version_min <= log.kraft_version <= node.kraft_version_max:
+        return error_codes.INVALID_REQUEST
+    voters = leading.volatile_voters if in_memory else log.voters
+    updated = voters.updated(node, ignore_directory_id=in_memory)
+    if updated is None:
+        return error_codes.VOTER_NOT_FOUND
+    if in_memory:
+        leading.volatile_voters = updated
+    else:
+        _append(quorum, updated, None, now_ms)
+    leading.heard(node.key, now_ms)
+    return error_codes.NONE
+
+
+def upgrade_kraft_version(quorum: Quorum, level: int, now_ms: int) -> None:
+    """Finalize kraft.version above 0: the level and the voters become records. ApiError where a voter is not ready."""
+    leading = quorum.leading
+    if leading is None:
+        raise ApiError(error_codes.NOT_CONTROLLER)
+    voters = leading.volatile_voters
+    if not all(node.kraft_version_min <= level <= node.kraft_version_max for node in voters.nodes.values()):
+        told = f"Invalid upgrade of {KRAFT_VERSION} to {level} because not all of the voters support it"
+        raise ApiError(error_codes.INVALID_UPDATE_VERSION, told)
+    if not leading.has_directory_ids():
+        # Kafka ends here with an IllegalStateException.
+        raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
+    quorum.append_control(control_records(level, voters), now_ms, alone=voters.is_only_voter(quorum.key))
+
+
+def expire(quorum: Quorum, now_ms: int) -> None:
+    """Give up a change that takes too long; what is in the log of it stays."""
+    change = quorum.voter_change
+    if change is not None and now_ms >= change.deadline_ms:
+        change.finish(quorum, error_codes.REQUEST_TIMED_OUT, None)
+
+
+def _voters_to_change(quorum: Quorum, doing: str, now_ms: int) -> VoterSet:
+    leading, log = quorum.leading, quorum.log
+    assert isinstance(leading, Leading)
+    expire(quorum, now_ms)
+    waiting = "Request timed out waiting for "
+    if quorum.voter_change is not None:
+        raise ApiError(error_codes.REQUEST_TIMED_OUT, f"{waiting}leader to handle previous voter change request")
+    if not leading.established:
+        told = f"{waiting}leader to establish HWM and fence previous voter changes"
+        raise ApiError(error_codes.REQUEST_TIMED_OUT, told)
+    if log.kraft_version == 0:
+        told = f"Cluster doesn't support {doing} voter because the {KRAFT_VERSION} feature is 0"
+        raise ApiError(error_codes.UNSUPPORTED_VERSION, told)
+    if log.voters_offset >= log.high_watermark:
+        told = (
+            f"{waiting}voters to commit the latest voter change at Optional[{log.voters_offset}] with HWM"
+            f" {log.high_watermark}"
+        )
+        raise ApiError(error_codes.REQUEST_TIMED_OUT, told)
+    return log.voters
+
+
+def _append(quorum: Quorum, voters: VoterSet, change: VoterChange | None, now_ms: int) -> None:
+    if change is not None:
+        change.last_offset = quorum.log.end_offset
+    quorum.append_control([voters_record(voters)], now_ms, alone=voters.is_only_voter(quorum.key))
+
+
+def _deadline_ms(quorum: Quorum, now_ms: int) -> int:
+    return now_ms + quorum.config.controller_quorum_request_timeout_ms

@@ -1,0 +1,175 @@
+import pytest
+from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
+from mockraft.server.controller.voter_set import Endpoint, VoterNode, VoterSet
+from mockraft.server.raft import leading as leading_module
+from mockraft.server.raft.leading import Leading, ReplicaState
+
+BROKER = ReplicaKey(11, bytes(15) + b"\x07")
+FETCH_TIMEOUT_MS = 2000
+
+
+def node(voter_id: int, directory_id: bytes | None = None) -> VoterNode:
+    directory_id = bytes(15) + bytes([voter_id]) if directory_id is None else directory_id
+    return VoterNode(ReplicaKey(voter_id, directory_id), (Endpoint("CONTROLLER", "127.0.0.1", 9000 + voter_id),))
+
+
+def leader(*voter_ids: int, epoch_start_offset: int = 10) -> Leading:
+    voters = VoterSet(node(voter_id) for voter_id in voter_ids or (1,))
+    return Leading(node(1), voters, epoch_start_offset, 1000, fetch_timeout_ms=FETCH_TIMEOUT_MS)
+
+
+def test_an_observer_at_the_end_is_caught_up_now() -> None:
+    leading = leader()
+    leading.fetched(BROKER, 20, 20, 1000)
+    assert leading.observers(1000) == {BROKER: ReplicaState(20, 1000, 1000, 20)}
+    assert leading.is_caught_up(BROKER, 1000)
+
+
+def test_an_observer_that_has_what_there_was_at_its_last_fetch_was_caught_up_then() -> None:
+    leading = leader()
+    leading.fetched(BROKER, 0, 20, 1000)
+    assert leading.observers(1000)[BROKER].last_caught_up_timestamp_ms == -1
+    assert not leading.is_caught_up(BROKER, 1000)
+    leading.fetched(BROKER, 20, 25, 1500)
+    assert leading.observers(1500)[BROKER] == ReplicaState(20, 1500, 1000, 25)
+    leading.fetched(BROKER, 22, 30, 1600)
+    assert leading.observers(1600)[BROKER].last_caught_up_timestamp_ms == 1000
+
+
+def test_who_did_not_fetch_for_an_hour_is_not_caught_up() -> None:
+    leading = leader()
+    leading.fetched(BROKER, 20, 20, 1000)
+    assert leading.is_caught_up(BROKER, 3_600_999)
+    assert not leading.is_caught_up(BROKER, 3_601_000)
+    assert not leading.is_caught_up(ReplicaKey(9, bytes(16)), 1000)
+
+
+def test_time_does_not_go_back() -> None:
+    leading = leader()
+    leading.fetched(BROKER, 20, 20, 1000)
+    leading.fetched(BROKER, 20, 20, 900)
+    assert leading.observers(1000)[BROKER] == ReplicaState(20, 1000, 1000, 20)
+
+
+def test_an_observer_is_forgotten_after_five_minutes() -> None:
+    leading = leader()
+    leading.fetched(BROKER, 20, 20, 1000)
+    leading.fetched(ReplicaKey(2, bytes(16)), 20, 20, 2000)
+    assert len(leading.observers(300_999)) == 2
+    assert [key.id for key in leading.observers(301_000)] == [2]
+
+
+def test_one_id_with_two_directories_is_two_observers() -> None:
+    leading = leader()
+    leading.fetched(BROKER, 1, 20, 1000)
+    leading.fetched(ReplicaKey(11, bytes(16)), 2, 20, 1000)
+    assert len(leading.observers(1000)) == 2
+
+
+def test_a_divergence_is_news_once_for_replicas_and_never_for_plain_readers() -> None:
+    leading = leader()
+    assert leading.diverged(1, 20)
+    assert not leading.diverged(1, 20)
+    assert leading.diverged(1, 21)
+    assert not leading.diverged(-1, 20)
+    assert sum(leading.diverged(2, offset) for offset in range(5_000)) == leading_module.DIVERGED_MAX - 2
+
+
+def test_observers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leading_module, "OBSERVERS_MAX", 3)
+    leading = leader()
+    for replica_id in (12, 13, 12, 14, 15):
+        leading.fetched(ReplicaKey(replica_id, bytes(16)), 1, 20, 1000)
+    assert [key.id for key in leading.observers(1000)] == [13, 14, 15]
+
+
+def test_what_a_majority_has_is_committed() -> None:
+    leading = leader(1, 2, 3)
+    assert leading.committed_offset(20) == -1
+    leading.fetched(node(2).key, 15, 20, 1000)
+    assert leading.committed_offset(20) == 15
+    leading.fetched(node(3).key, 18, 20, 1000)
+    assert leading.committed_offset(20) == 18
+    assert leading.committed_offset(16) == 16
+
+
+def test_alone_a_leader_commits_all() -> None:
+    assert leader(1).committed_offset(20) == 20
+
+
+def test_nothing_is_committed_until_a_record_of_this_epoch_is() -> None:
+    leading = leader(1, 2, epoch_start_offset=10)
+    leading.fetched(node(2).key, 10, 20, 1000)
+    assert leading.committed_offset(20) == -1
+    leading.fetched(node(2).key, 11, 20, 1000)
+    assert leading.committed_offset(20) == 11
+
+
+def test_a_leader_that_is_no_voter_does_not_count_itself() -> None:
+    leading = leader(1, 2, 3)
+    leading.change_voters(VoterSet([node(2), node(3)]))
+    leading.fetched(node(2).key, 20, 20, 1000)
+    assert leading.committed_offset(20) == -1
+    leading.fetched(node(3).key, 19, 20, 1000)
+    assert leading.committed_offset(20) == 19
+    assert node(1).key in leading.observers(10_000_000), "it still is a replica"
+
+
+def test_a_voter_is_known_by_id_and_directory() -> None:
+    leading = leader(1, 2)
+    assert not leading.fetched(ReplicaKey(2, bytes(16)), 20, 20, 1000)
+    assert leading.committed_offset(20) == -1
+    assert leading.fetched(node(2).key, 20, 20, 1000)
+
+
+def test_what_is_known_of_a_replica_goes_with_it_when_it_becomes_a_voter_or_stops_being_one() -> None:
+    leading = leader(1)
+    leading.fetched(node(2).key, 20, 20, 1000)
+    leading.change_voters(VoterSet([node(1), node(2)]))
+    assert leading.observers(1000) == {}
+    assert leading.committed_offset(20) == 20
+    leading.change_voters(VoterSet([node(1)]))
+    assert list(leading.observers(1000)) == [node(2).key]
+
+
+def test_voters_without_directories_keep_what_is_known_when_they_get_them() -> None:
+    voters = VoterSet([node(1, NO_DIRECTORY_ID), node(2, NO_DIRECTORY_ID)])
+    leading = Leading(node(1), voters, 10, 1000, fetch_timeout_ms=FETCH_TIMEOUT_MS)
+    leading.fetched(node(2).key, 20, 20, 1000)
+    assert leading.has_directory_ids() is False
+    leading.change_voters(VoterSet([node(1), node(2)]))
+    assert leading.committed_offset(20) == 20
+
+
+def test_a_majority_must_fetch_within_one_and_a_half_fetch_timeouts() -> None:
+    leading = leader(1, 2, 3, 4, 5)
+    assert leading.check_quorum_ms() == 4000
+    leading.heard(node(2).key, 2000)
+    leading.heard(node(2).key, 2100)
+    assert leading.check_quorum_ms() == 4000
+    leading.heard(node(3).key, 2200)
+    assert leading.check_quorum_ms() == 5200
+    leading.heard(node(4).key, 2300)
+    assert leading.check_quorum_ms() == 5200, "a new majority counts from now on"
+    leading.heard(BROKER, 2400)
+    leading.heard(node(2).key, 2500)
+    assert leading.check_quorum_ms() == 5500
+
+
+def test_alone_a_leader_needs_nobody() -> None:
+    assert leader(1).check_quorum_ms() is None
+
+
+def test_voters_that_did_not_fetch_lately_are_told_who_leads() -> None:
+    leading = leader(1, 2, 3)
+    assert [key.id for key in leading.begin_quorum_targets(1000)] == [2, 3]
+    assert leading.begin_quorum_ms == 2000
+    leading.fetched(node(2).key, 20, 20, 1500)
+    assert [key.id for key in leading.begin_quorum_targets(2000)] == [3]
+
+
+def test_the_furthest_voter_should_succeed() -> None:
+    leading = leader(1, 2, 3, 4)
+    leading.fetched(node(3).key, 20, 20, 1000)
+    leading.fetched(node(4).key, 10, 20, 1000)
+    assert [key.id for key in leading.successors()] == [3, 4, 2]
