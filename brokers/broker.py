@@ -61,8 +61,8 @@ class SimulatedBroker:
         self.placed: dict[tuple[bytes, int], bytes] = {}
         client_id = str(config.broker_id)
         # Half a session, so that a stuck controller is left in time for another (KAFKA-14392).
-        self._channel = ControllerChannel(client_id, self.controller, config.session_timeout_ms // 2)
-        self._directories_channel = ControllerChannel(client_id, self.controller, RETRY_TIMEOUT_MS)
+        self._channel = ControllerChannel(client_id, self.controller, config.session_timeout_ms // 2, config.security)
+        self._directories_channel = ControllerChannel(client_id, self.controller, RETRY_TIMEOUT_MS, config.security)
         self._cordoned_seen = ("", 0)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from mockraft.brokers.observer import Endpoint
 from mockraft.wire import client, error_codes
+from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.errors import WireError
 
 RECONNECT_BACKOFF_MS = 50
@@ -31,10 +32,17 @@ class ControllerChannel:
     as text, as on a real broker.
     """
 
-    def __init__(self, client_id: str, find_controller: Callable[[], Endpoint | None], retry_timeout_ms: int) -> None:
+    def __init__(
+        self,
+        client_id: str,
+        find_controller: Callable[[], Endpoint | None],
+        retry_timeout_ms: int,
+        security: ClientSecurity | None = None,
+    ) -> None:
         self.client_id = client_id
         self.retry_timeout_ms = retry_timeout_ms
         self._find_controller = find_controller
+        self._security = security
         self._connection: client.KafkaConnection | None = None
         self._moved = asyncio.Event()
 
@@ -79,7 +87,11 @@ class ControllerChannel:
         if self._connection is None or not self._connection.is_open:
             host, port = await self._controller()
             self._connection = await client.connect(
-                host, port, client_id=self.client_id, request_timeout_ms=self.retry_timeout_ms
+                host,
+                port,
+                client_id=self.client_id,
+                request_timeout_ms=self.retry_timeout_ms,
+                security=self._security,
             )
         return self._connection
 

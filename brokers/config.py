@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mockraft.brokers.log_dirs import LogDir, draw_uuid, in_java_order
+from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from mockraft.wire.messages.broker_registration_request import Listener as RegisteredListener
 
@@ -37,7 +38,8 @@ class BrokerConfig:
     """Every option of a simulated broker, named as in Kafka's configuration where Kafka has it. Times are ms.
 
     `bootstrap` is controller.quorum.bootstrap.servers as (host, port) pairs. `recovery_ms` is how long the broker
-    stays in RECOVERY before it wants to be unfenced. Ids are 16 raw bytes.
+    stays in RECOVERY before it wants to be unfenced. Ids are 16 raw bytes. `security` is how it speaks to controllers,
+    None for PLAINTEXT.
     """
 
     broker_id: int
@@ -51,6 +53,7 @@ class BrokerConfig:
     previous_broker_epoch: int = -1
     features: Mapping[str, tuple[int, int]] = field(default_factory=lambda: SUPPORTED_FEATURES)
     controller_listener_name: str = "CONTROLLER"
+    security: ClientSecurity | None = None
     heartbeat_interval_ms: int = 2_000
     session_timeout_ms: int = 9_000
     registration_timeout_ms: int = 60_000

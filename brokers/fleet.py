@@ -10,6 +10,7 @@ from mockraft.brokers.broker import SimulatedBroker
 from mockraft.brokers.config import draw_config
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.wire import client, error_codes
+from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 _CONTROLLERS = 2
@@ -40,6 +41,7 @@ async def start_brokers(
     log_dirs_per_broker: int = _LOG_DIRS,
     racks: Sequence[str | None] = (None,),
     chance: random.Random | None = None,
+    security: ClientSecurity | None = None,
 ) -> Fleet:
     """Start `count` simulated brokers with ids from `first_id` on; they register in their own time.
 
@@ -51,19 +53,25 @@ async def start_brokers(
     for broker_id in range(first_id, first_id + count):
         paths = tuple(f"/simulated/broker-{broker_id}/d{n}" for n in range(log_dirs_per_broker))
         rack = racks[(broker_id - first_id) % len(racks)]
-        config = draw_config(broker_id, cluster_id, tuple(bootstrap), drawn_from, log_dir_paths=paths, rack=rack)
+        config = draw_config(
+            broker_id, cluster_id, tuple(bootstrap), drawn_from, log_dir_paths=paths, rack=rack, security=security
+        )
         brokers.append(SimulatedBroker(config))
     for broker in brokers:
         broker.start()
     return Fleet(brokers)
 
 
-async def ask_cluster_id(bootstrap: tuple[str, int], timeout_ms: int = 5_000) -> str:
+async def ask_cluster_id(
+    bootstrap: tuple[str, int], timeout_ms: int = 5_000, security: ClientSecurity | None = None
+) -> str:
     """The cluster id as a controller tells it (DescribeCluster with endpoint type 2, metadata.version 15 and above).
 
     Raises ConnectionError when nobody answers, LookupError when the controller refuses.
     """
-    connection = await client.connect(*bootstrap, client_id="mockraft", connect_timeout_ms=timeout_ms)
+    connection = await client.connect(
+        *bootstrap, client_id="mockraft", connect_timeout_ms=timeout_ms, security=security
+    )
     try:
         response = await connection.send(DescribeClusterRequest(endpoint_type=_CONTROLLERS), timeout_ms=timeout_ms)
     finally:

@@ -75,5 +75,6 @@ class Replication:
                 client_id=f"raft-client-{self._config.broker_id}",
                 request_timeout_ms=self._config.raft_request_timeout_ms,
                 correlation_ids=self._correlation_ids,
+                security=self._config.security,
             )
         return connection

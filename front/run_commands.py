@@ -11,6 +11,7 @@ import random
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from mockraft.brokers.fleet import Fleet
     from mockraft.run_picture import Picture, Watch
     from mockraft.server.running import RunningController
+    from mockraft.wire.client_security import ClientSecurity
 
 DEFAULT_PORT = 9093
 PORT_TAKEN = 3
@@ -61,6 +63,13 @@ LogDirPaths = Annotated[
 ListenerText = Annotated[
     str | None,
     typer.Option("--listener", help="host:port it advertises. Default: 127.0.0.1:9092+id. Nobody listens there."),
+]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        help="Client properties, as Kafka's tools take them: security.protocol, PEM files in ssl.truststore.location "
+        "and ssl.keystore.location, sasl.mechanism, username and password in sasl.jaas.config."
+    ),
 ]
 
 
@@ -231,6 +240,7 @@ def broker(
     rack: Rack = None,
     log_dir: LogDirPaths = None,
     listener: ListenerText = None,
+    command_config: CommandConfig = None,
     for_s: For = None,
     seed: Seed = None,
 ) -> None:
@@ -239,7 +249,14 @@ def broker(
 
     bootstrap = tuple(_host_and_port(part, "--bootstrap-controller") for part in bootstrap_controller.split(","))
     host, port = _host_and_port(listener, "--listener") if listener else ("127.0.0.1", None)
-    options = {"log_dir_paths": tuple(log_dir or ()), "rack": rack, "host": host, "port": port}
+    security = _client_security(command_config)
+    options = {
+        "log_dir_paths": tuple(log_dir or ()),
+        "rack": rack,
+        "host": host,
+        "port": port,
+        "security": security,
+    }
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stdout)
     with asyncio.Runner(loop_factory=event_loop) as runner:
         code = runner.run(_broker(broker_id, bootstrap, cluster_id, options, for_s, random.Random(seed)))
@@ -261,7 +278,7 @@ async def _broker(
     from mockraft.brokers.fleet import ask_cluster_id
 
     try:
-        cluster_id = cluster_id or await ask_cluster_id(bootstrap[0])
+        cluster_id = cluster_id or await ask_cluster_id(bootstrap[0], security=options["security"])
     except (OSError, LookupError, ValueError) as error:
         print(f"mockraft broker: {error} (or give --cluster-id)", file=sys.stderr)
         return NO_CONTROLLER
@@ -282,6 +299,15 @@ async def _broker(
         await _end(over, waiting)
     print(f"broker {broker_id} stopped: {simulated.epitaph}", flush=True)
     return BROKER_DIED if simulated.end is not None and simulated.end.is_failure else 0
+
+
+def _client_security(path: Path | None) -> ClientSecurity | None:
+    from mockraft.wire.client_security import read_properties
+
+    try:
+        return None if path is None else read_properties(path)
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(str(error), param_hint="--command-config") from None
 
 
 def _host_and_port(text: str, option: str) -> tuple[str, int]:

@@ -184,6 +184,7 @@ def serve(
     sasl_enabled_mechanisms: security.SaslEnabledMechanisms = None,
     plain_users_file: security.PlainUsersFile = None,
     scram_users_file: security.ScramUsersFile = None,
+    client_config_file: security.ClientConfigFile = None,
     connections_max_reauth_ms: security.ConnectionsMaxReauthMs = 0,
     authentication_timeout_ms: security.AuthenticationTimeoutMs = 30_000,
     unauthenticated_connections_max: security.UnauthenticatedConnectionsMax = 4_096,
@@ -228,6 +229,9 @@ def _serve(options: dict[str, Any]) -> int:
         "connections_max": max(1, min(options["connections_max"], descriptors - DESCRIPTORS_KEPT)),
     }
     config = _config(options)
+    if options["brokers"] and config.security_protocol != "PLAINTEXT" and config.own_client_security is None:
+        about = "the simulated brokers must log in: say as whom with --client-config-file"
+        raise typer.BadParameter(about, param_hint="--brokers")
     with asyncio.Runner(loop_factory=event_loop) as runner:
         return runner.run(_run(config, chance, options["brokers"]))
 
@@ -277,7 +281,8 @@ async def _run(config: ControllerConfig, chance: random.Random, brokers: int) ->
             from mockraft.brokers.fleet import start_brokers
 
             address = (running.config.voter_host, running.config.voter_port)
-            fleet = await start_brokers([address], config.cluster_id, brokers, chance=chance)
+            own = config.own_client_security
+            fleet = await start_brokers([address], config.cluster_id, brokers, chance=chance, security=own)
             undo.push_async_callback(fleet.shut_down)
         gc.freeze()
         await stopped.wait()

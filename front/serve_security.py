@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from mockraft.wire.client_security import read_properties
 from mockraft.wire.scram import ScramUser
 
 SecurityProtocol = Annotated[
@@ -37,6 +38,13 @@ ScramUsersFile = Annotated[
         "SCRAM-SHA-256=[name=broker,password=…]."
     ),
 ]
+ClientConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Client properties, as Kafka's tools take them, with which this process itself reaches controllers: its "
+        "simulated brokers, and the other controllers of its quorum."
+    ),
+]
 ConnectionsMaxReauthMs = Annotated[
     int, typer.Option(min=0, help="A SASL connection must authenticate again within so long; 0 is never.")
 ]
@@ -52,11 +60,13 @@ _ADD_SCRAM = re.compile(r"(?P<mechanism>[^=]+)=\[(?P<components>.*)\]")
 
 def users_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of ControllerConfig that come from files and lists. ValueError for what is none, OSError for no file."""
+    client_config = options["client_config_file"]
     mechanisms = options["sasl_enabled_mechanisms"] or ""
     return {
         "sasl_enabled_mechanisms": tuple(name.strip() for name in mechanisms.split(",") if name.strip()),
         "plain_users": plain_users(options["plain_users_file"]),
         "scram_users": scram_users(options["scram_users_file"]),
+        "client_security": client_config and read_properties(client_config),
     }
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mockraft.wire.overlay import Overlay
 
 from mockraft.server import security_options
+from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.scram import ScramUser
 
 CLUSTER_ID = "bW9ja3JhZnQtY2x1c3Rlcg"
@@ -51,7 +52,8 @@ class ControllerConfig:
     which without them allows what ACLs allow.
 
     `ssl_…_file` are PEM files. `plain_users` are passwords by name; `scram_users` are written into a new log, as
-    `kafka-storage format --add-scram` does. There are no users unless they are given.
+    `kafka-storage format --add-scram` does. There are no users unless they are given. `client_security` is how this
+    process speaks to controllers itself; None is how it listens, as far as that goes without a login.
 
     A controller is a quorum of its own unless one of these says otherwise: `controller_quorum_voters`, as
     `ID@HOST:PORT,…`, are the voters at kraft.version 0; `initial_controllers`, as `ID@HOST:PORT:DIRECTORY_ID,…`, those
@@ -119,6 +121,7 @@ class ControllerConfig:
     sasl_enabled_mechanisms: tuple[str, ...] = ()
     plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
     scram_users: tuple[ScramUser, ...] = ()
+    client_security: ClientSecurity | None = None
     sasl_server_max_receive_size: int = 524_288
     connections_max_reauth_ms: int = 0
     connection_failed_authentication_delay_ms: int = 100
@@ -162,6 +165,13 @@ class ControllerConfig:
         """The super users, each `Type:name`."""
         users = (user.strip() for user in self.super_users.split(";"))
         return frozenset(user for user in users if user)
+
+    @property
+    def own_client_security(self) -> ClientSecurity | None:
+        """How this process speaks to controllers; None for PLAINTEXT, and where nobody said as whom to log in."""
+        if self.client_security is not None or self.security_protocol != "SSL":
+            return self.client_security
+        return ClientSecurity("SSL", self.ssl_truststore_file, self.ssl_certificate_file, self.ssl_key_file)
 
     @property
     def voter_host(self) -> str:

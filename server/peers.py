@@ -12,6 +12,7 @@ from typing import Any
 
 from mockraft.server.raft.outgoing import Outgoing
 from mockraft.wire import client, error_codes, messages
+from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.errors import WireError
 
 Address = tuple[str, int]
@@ -21,11 +22,12 @@ Answered = Callable[[int, Any], None]
 class Peers:
     """Sends requests and calls `answered(outgoing_id, response)`, with None where nothing came in time.
 
-    `client_id` is what the other side sees. Use it from a running event loop.
+    `client_id` is what the other side sees, `security` how it is reached. Use it from a running event loop.
     """
 
-    def __init__(self, client_id: str, answered: Answered) -> None:
+    def __init__(self, client_id: str, answered: Answered, security: ClientSecurity | None = None) -> None:
         self._client_id = client_id
+        self._security = security
         self._answered = answered
         self._links: dict[tuple[Address, bool], _Link] = {}
         self._cut: frozenset[Address] = frozenset()
@@ -37,7 +39,7 @@ class Peers:
         key = (address, outgoing.id < 0)
         link = self._links.get(key)
         if link is None:
-            link = self._links[key] = _Link(self._client_id, self._answered)
+            link = self._links[key] = _Link(self._client_id, self._answered, self._security)
         link.ask(outgoing, is_cut=address in self._cut)
 
     def cut(self, addresses: frozenset[Address]) -> None:
@@ -57,8 +59,9 @@ class Peers:
 class _Link:
     """One connection, and the request that is under way on it."""
 
-    def __init__(self, client_id: str, answered: Answered) -> None:
+    def __init__(self, client_id: str, answered: Answered, security: ClientSecurity | None) -> None:
         self._client_id = client_id
+        self._security = security
         self._answered = answered
         self._connection: client.KafkaConnection | None = None
         self._under_way: asyncio.Task[None] | None = None
@@ -117,7 +120,11 @@ class _Link:
         connection = self._connection
         if connection is None or not connection.is_open:
             connection = self._connection = await client.connect(
-                outgoing.host, outgoing.port, client_id=self._client_id, request_timeout_ms=outgoing.timeout_ms
+                outgoing.host,
+                outgoing.port,
+                client_id=self._client_id,
+                request_timeout_ms=outgoing.timeout_ms,
+                security=self._security,
             )
         version = min(connection.version_for(outgoing.message), outgoing.version_max)
         if version < outgoing.version_min:

@@ -98,7 +98,9 @@ class TcpListener:
         if self._quorum_peers is None:
             from mockraft.server.peers import Peers
 
-            self._quorum_peers = Peers(f"raft-client-{self.node.config.node_id}", self._answered)
+            config = self.node.config
+            client_id = f"raft-client-{config.node_id}"
+            self._quorum_peers = Peers(client_id, self._answered, config.own_client_security)
         return self._quorum_peers
 
     def perform(self, effects: Iterable[Effect]) -> None:

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import secrets
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
-from mockraft.wire import api_keys, error_codes, messages
+from mockraft.wire import api_keys, error_codes, messages, sasl
+from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.connection import FrameReader, read_response_body, write_request
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.response_header import ResponseHeader
+from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 
 SOFTWARE_NAME = "apache-kafka-java"
 SOFTWARE_VERSION = "4.3.1"
 _API_VERSIONS_MAX = 4
+_SESSION_PART_USED = 0.85
+"""Kafka's clients log in again when 85 to 95 % of a session are over (SaslClientAuthenticator)."""
 
 
 class DisconnectedError(ConnectionError):
@@ -29,6 +35,10 @@ class DisconnectedError(ConnectionError):
 
 class RequestTimedOutError(DisconnectedError):
     """No answer in time. Kafka's client closes such a connection, and so does this one."""
+
+
+class AuthenticationFailedError(DisconnectedError):
+    """The other side did not let this one in; the text is what it said. Kafka's brokers try again, too."""
 
 
 class UnsupportedVersionError(ValueError):
@@ -67,6 +77,9 @@ class KafkaConnection(asyncio.Protocol):
         # NetworkClient numbers the first request before it connects, so the handshake carries a higher number.
         self._correlation_ids = itertools.count() if correlation_ids is None else correlation_ids
         self._first_id: int | None = next(self._correlation_ids)
+        self._login: sasl.SaslLogin | None = None
+        self._logging_in = asyncio.Lock()
+        self._session_over_s: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport (asyncio calls this)."""
@@ -115,16 +128,65 @@ class KafkaConnection(asyncio.Protocol):
         `version` defaults to :meth:`version_for`. Several sends may be under way; answers come in order.
         Raises DisconnectedError, RequestTimedOutError, UnsupportedVersionError, or WireError for what is no answer.
         """
+        if self._login is None:
+            return await self._exchange(request, version, timeout_ms)
+        # Nothing may come between the requests of a log-in; what is written before or after may.
+        async with self._logging_in:
+            if self._session_over_s is not None and asyncio.get_running_loop().time() >= self._session_over_s:
+                await self._log_in(self._login)
+            pending = self._sent(request, version)
+        return await self._answer(pending, timeout_ms)
+
+    async def authenticate(self, login: sasl.SaslLogin) -> None:
+        """Log in, as the first thing on a connection to a SASL listener; again by itself before a session is over.
+
+        Raises AuthenticationFailedError, and what :meth:`send` raises.
+        """
+        await self.handshake()
+        await self._log_in(login)
+        self._login = login
+
+    async def _log_in(self, login: sasl.SaslLogin) -> None:
+        shaken = await self._exchange(SaslHandshakeRequest(mechanism=login.mechanism), 1, None)
+        if shaken.error_code != error_codes.NONE:
+            raise self._turned_away(f"{error_codes.name(shaken.error_code)}, it takes {', '.join(shaken.mechanisms)}")
+        tokens = sasl.tokens(login, secrets.token_urlsafe(18))
+        token = next(tokens)
+        while True:
+            request = SaslAuthenticateRequest(auth_bytes=token)
+            response = await self._exchange(request, self.version_for(request), None)
+            if response.error_code != error_codes.NONE:
+                raise self._turned_away(str(response.error_message))
+            try:
+                token = tokens.send(response.auth_bytes)
+            except StopIteration:
+                break
+            except sasl.SaslError as error:
+                raise self._turned_away(str(error)) from error
+        lifetime_ms = response.session_lifetime_ms
+        now_s = asyncio.get_running_loop().time()
+        self._session_over_s = now_s + lifetime_ms / 1000 * _SESSION_PART_USED if lifetime_ms else None
+
+    def _turned_away(self, why: str) -> AuthenticationFailedError:
+        error = AuthenticationFailedError(f"authentication failed: {why}")
+        self._fail(error)
+        return error
+
+    async def _exchange(self, request: Any, version: int | None, timeout_ms: int | None) -> Any:
+        return await self._answer(self._sent(request, version), timeout_ms)
+
+    def _sent(self, request: Any, version: int | None) -> _Pending:
         if self.lost is not None:
             raise DisconnectedError(f"the connection is closed: {self.lost}") from self.lost
-        version = self.version_for(request) if version is None else version
-        pending = self._write(request, version)
+        return self._write(request, self.version_for(request) if version is None else version)
+
+    async def _answer(self, pending: _Pending, timeout_ms: int | None) -> Any:
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 return await pending.answer
         except TimeoutError:
-            late = RequestTimedOutError(f"no answer to {api_keys.name(request.api_key)} within {timeout_ms} ms")
+            late = RequestTimedOutError(f"no answer to {api_keys.name(pending.api_key)} within {timeout_ms} ms")
             self._fail(late)
             raise late from None
 
@@ -134,11 +196,11 @@ class KafkaConnection(asyncio.Protocol):
         Raises what :meth:`send` raises; UnsupportedVersionError when the other side refuses every version we have.
         """
         request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
-        response = await self.send(request, version=_API_VERSIONS_MAX)
+        response = await self._exchange(request, _API_VERSIONS_MAX, None)
         if response.error_code == error_codes.UNSUPPORTED_VERSION:
             offered = {api.api_key: api.max_version for api in response.api_keys}
             version = min(offered.get(api_keys.API_VERSIONS, 0), _API_VERSIONS_MAX - 1)
-            response = await self.send(request, version=version)
+            response = await self._exchange(request, version, None)
         if response.error_code != error_codes.NONE:
             raise UnsupportedVersionError(f"ApiVersions was refused: {error_codes.name(response.error_code)}")
         self.api_versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
@@ -213,27 +275,32 @@ async def connect(
     handshake: bool = True,
     correlation_ids: Iterator[int] | None = None,
     messages: Any = messages,
+    security: ClientSecurity | None = None,
 ) -> KafkaConnection:
-    """Open a connection and, unless told otherwise, do the ApiVersions handshake.
+    """Open a connection, log in where `security` says so and, unless told otherwise, do the ApiVersions handshake.
 
     `correlation_ids` is shared by the connections of one Kafka `NetworkClient`; each has its own unless given.
     `messages` may be an Overlay, to speak a proposal's.
 
-    Raises DisconnectedError when nobody listens or the connection takes longer than `connect_timeout_ms`,
-    and what :meth:`KafkaConnection.handshake` raises.
+    Raises DisconnectedError when nobody listens, TLS fails or the connection takes longer than `connect_timeout_ms`,
+    AuthenticationFailedError, and what :meth:`KafkaConnection.handshake` raises.
     """
     loop = asyncio.get_running_loop()
+    tls = security.tls if security is not None else None
+    login = security.login if security is not None else None
     try:
         async with asyncio.timeout(connect_timeout_ms / 1000):
             _, connection = await loop.create_connection(
-                lambda: KafkaConnection(client_id, request_timeout_ms, correlation_ids, messages), host, port
+                lambda: KafkaConnection(client_id, request_timeout_ms, correlation_ids, messages), host, port, ssl=tls
             )
     except OSError as error:  # TimeoutError is one
         raise DisconnectedError(f"cannot connect to {host}:{port}: {error or 'timed out'}") from error
-    if handshake:
-        try:
+    try:
+        if login is not None:
+            await connection.authenticate(login)
+        if handshake:
             await connection.handshake()
-        except BaseException:
-            await connection.close()
-            raise
+    except BaseException:
+        await connection.close()
+        raise
     return connection

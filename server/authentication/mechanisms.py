@@ -9,13 +9,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import random
 import re
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from mockraft.server.authentication.credentials import Credentials
 from mockraft.server.controller.image.security import ScramCredential
 from mockraft.wire import scram
+
+if TYPE_CHECKING:
+    import random
 
 PLAIN = "PLAIN"
 

@@ -8,11 +8,10 @@ or turn the connection away. Afterwards it stays only where the session has an e
 
 from __future__ import annotations
 
-import random
 import traceback
 from collections.abc import Mapping
 from enum import Enum, auto
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mockraft.server.apis import api_versions, sasl_authenticate, sasl_handshake
 from mockraft.server.apis.api import Api
@@ -26,6 +25,9 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from mockraft.wire.messages.sasl_handshake_response import SaslHandshakeResponse
+
+if TYPE_CHECKING:
+    import random
 
 REAUTHENTICATION_PAUSE_MS: Final = 1_000
 """KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS."""

@@ -1,0 +1,187 @@
+"""The client's side of TLS and SASL, against a controller of ours; real ones are in tests/real_kafka."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft import Controller, SimulatedBroker
+from mockraft.brokers.lifecycle import BrokerState
+from mockraft.certificates import CertificateAuthority
+from mockraft.server.clock import VirtualClock
+from mockraft.wire import api_keys, client, sasl
+from mockraft.wire.client_security import ClientSecurity, read_properties, security_of
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.sasl import SaslLogin
+from mockraft.wire.scram import ScramUser
+
+ALICE = SaslLogin("PLAIN", "alice", "alice-secret")
+BOB = {name: SaslLogin(name, "bo,b=", "bob-secret") for name in ("SCRAM-SHA-256", "SCRAM-SHA-512")}
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
+    return CertificateAuthority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def controller(authority: CertificateAuthority) -> Callable[..., Controller]:
+    """`controller(protocol, **options)`: users alice (PLAIN) and bo,b= (SCRAM)."""
+    certificate = authority.issue("/CN=controller")
+
+    def make(protocol: str, **options: Any) -> Controller:
+        return Controller(
+            **{
+                "security_protocol": protocol,
+                "ssl_certificate_file": certificate.certificate,
+                "ssl_key_file": certificate.key,
+                "ssl_truststore_file": authority.certificate,
+                "sasl_enabled_mechanisms": ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+                "plain_users": {"alice": "alice-secret"},
+                "scram_users": tuple(ScramUser("bo,b=", "bob-secret", name) for name in BOB),
+                "connection_failed_authentication_delay_ms": 0,
+                **options,
+            }
+        )
+
+    return make
+
+
+async def connected(to: Controller, security: ClientSecurity) -> client.KafkaConnection:
+    return await client.connect(to.host, to.port, client_id="test", security=security)
+
+
+@pytest.mark.parametrize("login", [ALICE, *BOB.values()], ids=lambda login: login.mechanism)
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
+async def test_logs_in(
+    controller: Callable[..., Controller], authority: CertificateAuthority, protocol: str, login: SaslLogin
+) -> None:
+    async with controller(protocol) as running:
+        connection = await connected(running, ClientSecurity(protocol, authority.certificate, login=login))
+        assert (await connection.send(DescribeClusterRequest(endpoint_type=2))).error_code == 0
+        await connection.close()
+        assert running.journal.exchanges()[-1].principal == f"User:{login.user}"
+
+
+async def test_shows_its_certificate(controller: Callable[..., Controller], authority: CertificateAuthority) -> None:
+    keystore = authority.issue("/O=mockraft/CN=b").keystore
+    async with controller("SSL", ssl_client_auth="required") as running:
+        connection = await connected(running, ClientSecurity("SSL", authority.certificate, keystore))
+        await connection.close()
+        assert running.journal.exchanges()[-1].principal == "User:CN=b,O=mockraft"
+
+
+@pytest.mark.parametrize(
+    ("login", "told"),
+    [
+        (SaslLogin("PLAIN", "alice", "wrong"), "Invalid username or password"),
+        (SaslLogin("SCRAM-SHA-256", "bo,b=", "wrong"), "invalid credentials with SASL mechanism SCRAM-SHA-256"),
+        (SaslLogin("SCRAM-SHA-512", "nobody", "wrong"), "invalid credentials with SASL mechanism SCRAM-SHA-512"),
+    ],
+)
+async def test_is_told_that_it_may_not_come_in(
+    controller: Callable[..., Controller], login: SaslLogin, told: str
+) -> None:
+    async with controller("SASL_PLAINTEXT") as running:
+        with pytest.raises(client.AuthenticationFailedError, match=told):
+            await connected(running, ClientSecurity("SASL_PLAINTEXT", login=login))
+
+
+async def test_a_mechanism_that_is_not_enabled_is_named(controller: Callable[..., Controller]) -> None:
+    async with controller("SASL_PLAINTEXT", sasl_enabled_mechanisms=("SCRAM-SHA-512",)) as running:
+        with pytest.raises(
+            client.AuthenticationFailedError, match="UNSUPPORTED_SASL_MECHANISM, it takes SCRAM-SHA-512"
+        ):
+            await connected(running, ClientSecurity("SASL_PLAINTEXT", login=ALICE))
+
+
+async def test_a_stranger_at_the_other_end_is_not_spoken_to(
+    controller: Callable[..., Controller], tmp_path: Path
+) -> None:
+    stranger = CertificateAuthority(tmp_path)
+    async with controller("SASL_SSL") as running:
+        with pytest.raises(client.DisconnectedError, match="certificate verify failed"):
+            await connected(running, ClientSecurity("SASL_SSL", stranger.certificate, login=ALICE))
+        assert running.journal.exchanges() == []
+
+
+async def test_logs_in_again_before_the_session_is_over(
+    controller: Callable[..., Controller], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "_SESSION_PART_USED", 0.0)
+    clock = VirtualClock()
+    async with controller("SASL_PLAINTEXT", connections_max_reauth_ms=60_000, clock=clock) as running:
+        connection = await connected(running, ClientSecurity("SASL_PLAINTEXT", login=ALICE))
+        # Time passes on the server: a second must lie between log-ins.
+        for _ in range(3):
+            clock.advance(2_000)
+            assert (await connection.send(DescribeClusterRequest(endpoint_type=2))).error_code == 0
+        await connection.close()
+        assert len(running.journal.exchanges(api_keys.SASL_HANDSHAKE)) >= 4
+
+
+@pytest.mark.parametrize(
+    "challenge",
+    [
+        b"",
+        b"e=no",
+        b"r=other-nonce,s=AAAA,i=4096",
+        b"r=nonce,s=AAAA,i=4096",
+        b"r=nonce1,s=AAAA,i=2147483647",
+        b"r=nonce1,s=A,i=4096",
+    ],
+)
+def test_a_server_that_does_not_play_by_the_rules_is_left(challenge: bytes) -> None:
+    tokens = sasl.tokens(BOB["SCRAM-SHA-256"], "nonce")
+    assert next(tokens) == b"n,,n=bo=2Cb=3D,r=nonce"
+    with pytest.raises(sasl.SaslError):
+        tokens.send(challenge)
+
+
+def test_a_server_must_prove_that_it_knows_the_password() -> None:
+    tokens = sasl.tokens(BOB["SCRAM-SHA-256"], "nonce")
+    next(tokens)
+    tokens.send(b"r=nonce1,s=AAAA,i=4096")
+    with pytest.raises(sasl.SaslError, match="does not know the password"):
+        tokens.send(b"v=AAAA")
+
+
+async def test_a_simulated_broker_runs_on_a_secured_controller(
+    controller: Callable[..., Controller], authority: CertificateAuthority
+) -> None:
+    security = ClientSecurity("SASL_SSL", authority.certificate, login=BOB["SCRAM-SHA-512"])
+    async with (
+        controller("SASL_SSL") as running,
+        SimulatedBroker.joining(running.bootstrap, running.cluster_id, broker_id=1, security=security) as broker,
+    ):
+        await broker.wait_until(BrokerState.RUNNING)
+        (registered,) = running.journal.exchanges(api_keys.BROKER_REGISTRATION)
+        assert registered.principal == "User:bo,b="
+
+
+def test_kafkas_client_properties_are_understood(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "# as for kafka-topics --command-config\nsecurity.protocol=SASL_SSL\nssl.truststore.type=PEM\n"
+        "ssl.truststore.location=/ca.pem\nsasl.mechanism=SCRAM-SHA-256\nssl.endpoint.identification.algorithm=\n"
+        'sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required username="bo\\"b" '
+        'password="a=b;c" tokenauth="true";\n'
+    )
+    login = SaslLogin("SCRAM-SHA-256", 'bo"b', "a=b;c", is_token=True)
+    expected = ClientSecurity("SASL_SSL", Path("/ca.pem"), login=login, checks_host=False)
+    assert read_properties(path) == expected
+    assert "a=b;c" not in repr(expected)
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({"security.protocol": "TLS"}, "it must be PLAINTEXT or SSL or"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "username"),
+        ({"security.protocol": "SASL_SSL", "sasl.jaas.config": 'x username="a" password="b"'}, "GSSAPI"),
+        ({"security.protocol": "SSL", "ssl.truststore.location": "/a.jks"}, "PEM files only"),
+    ],
+)
+def test_what_cannot_be_followed_is_named(properties: dict[str, str], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        security_of(properties)
