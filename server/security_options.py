@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mockraft.server.authentication.distinguished_name import PrincipalMapper
+from mockraft.server.distinguished_name import PrincipalMapper
 from mockraft.wire.scram import HASHES, ITERATIONS_MAX, ITERATIONS_MIN, ScramUser
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mockraft.certificates import CertificateAuthority
-from mockraft.server.authentication.distinguished_name import PrincipalMapper, subject_of
+from mockraft.server.distinguished_name import PrincipalMapper, subject_of
 
 # What Java's X500Principal.getName() says of the same certificates.
 JAVA = {
