@@ -86,7 +86,7 @@ class World:
 
     def add_topics(self, count: int) -> None:
         for start in range(0, count, TOPICS_A_REQUEST):
-            names = [f"topic-{self.topics + number}" for number in range(start, min(start + TOPICS_A_REQUEST, count))]
+            names = [f"topic.{self.topics + number}" for number in range(start, min(start + TOPICS_A_REQUEST, count))]
             topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=3) for name in names]
             answered = self.ask(CreateTopicsRequest(topics=topics), 7)
             assert not any(each.error_code for each in answered.topics)
@@ -101,7 +101,7 @@ class World:
         flips = itertools.count()
 
         def created() -> bytes:
-            names.append(f"new-{next(self._numbers)}")
+            names.append(f"new.{next(self._numbers)}")
             return self.frame(create_topic(names[-1], 1, 3), 7)
 
         def deleted() -> bytes:

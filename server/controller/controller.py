@@ -13,6 +13,7 @@ from mockraft.server.controller.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.image import Image
 from mockraft.server.controller.periodic import NEVER_MS, Periodic
 from mockraft.server.controller.periodic_tasks import periodic_tasks
+from mockraft.server.controller.placement import UsableRacks
 from mockraft.server.controller.registration import register_itself
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult, check_fits_one_batch
 from mockraft.server.controller.sessions import Sessions
@@ -58,6 +59,7 @@ class Controller:
         self.incarnation_id = random_uuid(chance)
         self.epoch = STANDBY
         self.pending_offset = 0
+        self.usable_racks = UsableRacks()
         self.authorizer: Authorizer | None = None
         if config.has_authorizer:
             everyone = config.allow_everyone_if_no_acl_found

@@ -36,10 +36,14 @@ class HeartbeatState:
 
 
 class HeartbeatStates:
-    """All registered brokers' heartbeat states, and the lowest offset among the active ones."""
+    """All registered brokers' heartbeat states, and the lowest offset among the active ones.
+
+    `shutdown_changes` counts how often a controlled shutdown began or ended.
+    """
 
     def __init__(self) -> None:
         self.brokers: dict[int, HeartbeatState] = {}
+        self.shutdown_changes = 0
         self._active_offsets = _OffsetTally()
 
     def register(self, broker_id: int, fenced: bool) -> None:
@@ -63,6 +67,7 @@ class HeartbeatStates:
         state.fenced = fenced
         state.metadata_offset = metadata_offset
         if fenced:
+            self.shutdown_changes += state.is_shutting_down
             state.shutdown_offset = _NO_OFFSET
         elif state.is_active:
             self._active_offsets.add(metadata_offset)
@@ -70,7 +75,10 @@ class HeartbeatStates:
     def remove(self, broker_id: int) -> None:
         """The broker is unregistered, or another incarnation of it takes over."""
         state = self.brokers.pop(broker_id, None)
-        if state is not None and state.is_active:
+        if state is None:
+            return
+        self.shutdown_changes += state.is_shutting_down
+        if state.is_active:
             self._active_offsets.discard(state.metadata_offset)
 
     def enter_controlled_shutdown(self, broker_id: int, offset: int) -> None:
@@ -79,6 +87,7 @@ class HeartbeatStates:
         if state.is_active:
             self._active_offsets.discard(state.metadata_offset)
             state.shutdown_offset = offset
+            self.shutdown_changes += 1
 
     def others_passed_shutdown(self, broker_id: int) -> bool:
         """Whether every active broker has read the records of this broker's controlled shutdown."""

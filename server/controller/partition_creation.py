@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mockraft.server.controller.image import Partition, Topic
-from mockraft.server.controller.placement import place, usable_brokers
+from mockraft.server.controller.placement import place
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
 from mockraft.server.controller.topics import check_new_assignment, invalid_assignment, new_partition
 from mockraft.wire import error_codes
@@ -90,7 +90,7 @@ def _placed(controller: Controller, topic: Topic, added: int) -> list[Partition]
     """As many replicas each as the first partition has."""
     replication_factor = len(topic.partitions[0].replicas)
     partitions = []
-    for replicas in place(usable_brokers(controller), added, replication_factor, controller.chance):
+    for replicas in place(controller.usable_racks.of(controller), added, replication_factor, controller.chance):
         partition = new_partition(controller, replicas)
         if partition is None:
             message = (

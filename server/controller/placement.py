@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.controller.image import directory_ids
@@ -33,6 +33,46 @@ def usable_brokers(controller: Controller) -> list[UsableBroker]:
     ]
 
 
+class Rack(NamedTuple):
+    """The usable brokers of a rack, in order of id."""
+
+    unfenced: Sequence[int]
+    fenced: Sequence[int]
+
+
+def in_racks(brokers: Iterable[UsableBroker]) -> list[Rack]:
+    """The brokers by rack, in order of the racks' names; those without a rack are a rack of their own, the first."""
+    by_rack: dict[str | None, list[UsableBroker]] = {}
+    for broker in brokers:
+        by_rack.setdefault(broker.rack, []).append(broker)
+    names = sorted(by_rack, key=lambda name: (name is not None, name or ""))
+    return [
+        Rack(
+            sorted(broker.broker_id for broker in by_rack[name] if not broker.fenced),
+            sorted(broker.broker_id for broker in by_rack[name] if broker.fenced),
+        )
+        for name in names
+    ]
+
+
+class UsableRacks:
+    """The usable brokers in racks, grouped anew only after one of them changed: placing costs the same among many."""
+
+    def __init__(self) -> None:
+        self._of: tuple[object, object] = (None, None)
+        self._changes = (0, 0)
+        self._racks: list[Rack] = []
+
+    def of(self, controller: Controller) -> list[Rack]:
+        """The racks as they are now; not to be changed."""
+        cluster, heartbeats = controller.image.cluster, controller.heartbeats
+        changes = (cluster.changes, heartbeats.shutdown_changes)
+        if self._of[0] is not cluster or self._of[1] is not heartbeats or self._changes != changes:
+            self._of, self._changes = (cluster, heartbeats), changes
+            self._racks = in_racks(usable_brokers(controller))
+        return self._racks
+
+
 def default_dir(controller: Controller, broker_id: int) -> bytes:
     """Directory of a new replica on this broker: Kafka's ClusterDescriber.defaultDir, or a proposal's."""
     rules = controller.config.rules
@@ -49,12 +89,12 @@ def default_dir(controller: Controller, broker_id: int) -> bytes:
     return directory_ids.ZERO if found == directory_ids.UNASSIGNED and Rule.UNASSIGNED_DIR_IS_ZERO in rules else found
 
 
-def place(brokers: Iterable[UsableBroker], partitions: int, replication_factor: int, chance: Random) -> list[list[int]]:
-    """Replicas for each of `partitions` new partitions, the preferred leader first.
+def place(usable: Sequence[Rack], partitions: int, replication_factor: int, chance: Random) -> list[list[int]]:
+    """Replicas for each of `partitions` new partitions on the usable brokers, the preferred leader first.
 
     ApiError INVALID_REPLICATION_FACTOR when the brokers do not suffice.
     """
-    racks = _RackList(brokers, chance)
+    racks = _RackList(usable, chance)
     if replication_factor <= 0:
         raise _refusal(f"Invalid replication factor {replication_factor}: the replication factor must be positive.")
     if racks.unfenced_brokers == 0:
@@ -74,8 +114,8 @@ def _refusal(message: str) -> ApiError:
 class _BrokerList:
     """Brokers in a circle: each epoch begins one further and hands out every broker once."""
 
-    def __init__(self, brokers: Iterable[int], chance: Random) -> None:
-        self.brokers = sorted(brokers)
+    def __init__(self, brokers: Sequence[int], chance: Random) -> None:
+        self.brokers = brokers
         self.offset = chance.randrange(len(self.brokers)) if self.brokers else 0
         self.handed_out = 0
         self.epoch = 0
@@ -93,11 +133,16 @@ class _BrokerList:
         self.handed_out += 1
         return broker
 
+    def shuffle(self, chance: Random) -> None:
+        shuffled = list(self.brokers)
+        chance.shuffle(shuffled)
+        self.brokers = shuffled
+
 
 class _Rack:
-    def __init__(self, brokers: list[UsableBroker], chance: Random) -> None:
-        self.fenced = _BrokerList((broker.broker_id for broker in brokers if broker.fenced), chance)
-        self.unfenced = _BrokerList((broker.broker_id for broker in brokers if not broker.fenced), chance)
+    def __init__(self, rack: Rack, chance: Random) -> None:
+        self.fenced = _BrokerList(rack.fenced, chance)
+        self.unfenced = _BrokerList(rack.unfenced, chance)
 
     def next(self, epoch: int) -> int | None:
         broker = self.unfenced.next(epoch)
@@ -105,16 +150,12 @@ class _Rack:
 
 
 class _RackList:
-    """Racks in a circle: each partition begins one rack further. Brokers without a rack are a rack of their own."""
+    """Racks in a circle: each partition begins one rack further."""
 
-    def __init__(self, brokers: Iterable[UsableBroker], chance: Random) -> None:
-        by_rack: dict[str | None, list[UsableBroker]] = {}
-        for broker in brokers:
-            by_rack.setdefault(broker.rack, []).append(broker)
-        names = sorted(by_rack, key=lambda name: (name is not None, name or ""))
-        self.racks = [_Rack(by_rack[name], chance) for name in names]
-        self.total_brokers = sum(map(len, by_rack.values()))
-        self.unfenced_brokers = sum(len(rack.unfenced.brokers) for rack in self.racks)
+    def __init__(self, usable: Sequence[Rack], chance: Random) -> None:
+        self.racks = [_Rack(rack, chance) for rack in usable]
+        self.unfenced_brokers = sum(len(rack.unfenced) for rack in usable)
+        self.total_brokers = self.unfenced_brokers + sum(len(rack.fenced) for rack in usable)
         self.chance = chance
         self.offset = chance.randrange(len(self.racks)) if self.racks else 0
         self.epoch = 0
@@ -153,5 +194,5 @@ class _RackList:
     def _shuffle(self) -> None:
         self.chance.shuffle(self.racks)
         for rack in self.racks:
-            self.chance.shuffle(rack.fenced.brokers)
-            self.chance.shuffle(rack.unfenced.brokers)
+            rack.fenced.shuffle(self.chance)
+            rack.unfenced.shuffle(self.chance)

@@ -12,7 +12,7 @@ from mockraft.server.controller import configs
 from mockraft.server.controller.config_keys import TOPIC
 from mockraft.server.controller.configs import Change, EffectiveConfig, Operation
 from mockraft.server.controller.image import Partition
-from mockraft.server.controller.placement import default_dir, place, usable_brokers
+from mockraft.server.controller.placement import default_dir, place
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
 from mockraft.server.controller.topic_names import collision_key, reason_invalid
 from mockraft.server.rules import Rule
@@ -100,18 +100,15 @@ def _check_total_partitions(controller: Controller, topics: Sequence[CreatableTo
 
 def _invalid_names(controller: Controller, topics: Sequence[CreatableTopic]) -> dict[str, ApiError]:
     existing = controller.image.topics.by_name
-    colliding: dict[str | None, str] = {}
-    if any(collision_key(topic.name) for topic in topics):
-        for name in existing:
-            colliding.setdefault(collision_key(name), name)
     invalid = {}
     for topic in topics:
         reason = reason_invalid(topic.name)
         key = collision_key(topic.name)
         if topic.name in existing:
             invalid[topic.name] = ApiError(error_codes.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
-        elif key is not None and key in colliding:
-            message = f"Topic '{topic.name}' collides with existing topic: {colliding[key]}"
+        elif key is not None and key in controller.image.topics.colliding:
+            other = next(iter(controller.image.topics.colliding[key]))
+            message = f"Topic '{topic.name}' collides with existing topic: {other}"
             invalid[topic.name] = ApiError(error_codes.INVALID_TOPIC_EXCEPTION, message)
         elif reason is not None:
             invalid[topic.name] = ApiError(error_codes.INVALID_TOPIC_EXCEPTION, reason)
@@ -220,7 +217,7 @@ def _placed(controller: Controller, topic: CreatableTopic) -> list[Partition]:
         factor = config.default_replication_factor
     unable = f"Unable to replicate the partition {factor} time(s): "
     try:
-        placed = place(usable_brokers(controller), count, factor, controller.chance)
+        placed = place(controller.usable_racks.of(controller), count, factor, controller.chance)
     except ApiError as refusal:
         raise _invalid_factor(f"{unable}{refusal.message}") from None
     partitions = []

@@ -134,11 +134,15 @@ class ControllerRegistration:
 
 @dataclass(slots=True)
 class ClusterImage:
-    """All registrations. `broker_by_directory` is an index over the brokers' online directories."""
+    """All registrations.
+
+    `broker_by_directory` is an index over the brokers' online directories; `changes` counts what happened to brokers.
+    """
 
     brokers: dict[int, BrokerRegistration] = field(default_factory=dict)
     controllers: dict[int, ControllerRegistration] = field(default_factory=dict)
     broker_by_directory: dict[bytes, int] = field(default_factory=dict)
+    changes: int = field(default=0, compare=False)
 
     def default_dir(self, broker_id: int) -> bytes:
         """Directory of a new replica on this broker (ClusterControlManager.defaultDir).
@@ -177,6 +181,7 @@ class ClusterImage:
         """The broker is gone, its directories are free."""
         self._drop_directories(self._registered(record.broker_id, record.broker_epoch))
         del self.brokers[record.broker_id]
+        self.changes += 1
 
     def apply_registration_change(self, record: BrokerRegistrationChangeRecord, offset: int) -> None:
         """Some of a registration changed. No log dirs is no change, cordoned None is no change."""
@@ -233,6 +238,7 @@ class ClusterImage:
         if previous is not None:
             self._drop_directories(previous)
         self.brokers[registration.broker_id] = registration
+        self.changes += 1
         for directory_id in registration.log_dirs:
             self.broker_by_directory[directory_id] = registration.broker_id
 

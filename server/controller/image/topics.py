@@ -7,6 +7,7 @@ from typing import Final
 from mockraft.server.controller.features import MetadataVersion
 from mockraft.server.controller.image import directory_ids
 from mockraft.server.controller.image.partition_index import PartitionIndex
+from mockraft.server.controller.topic_names import collision_key
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
@@ -123,11 +124,15 @@ class Topic:
 
 @dataclass(slots=True)
 class TopicsImage:
-    """All topics, by id and by name; `index` finds the partitions of a broker or of a directory."""
+    """All topics, by id and by name; `index` finds the partitions of a broker or of a directory.
+
+    `colliding` has the names that count as one in metric names, oldest first, by what they have in common.
+    """
 
     by_id: dict[bytes, Topic] = field(default_factory=dict)
     by_name: dict[str, Topic] = field(default_factory=dict)
     index: PartitionIndex = field(default_factory=PartitionIndex, compare=False)
+    colliding: dict[str, dict[str, None]] = field(default_factory=dict, compare=False)
 
     def partition(self, topic_id: bytes, partition_id: int) -> Partition | None:
         """The partition, if there is one."""
@@ -140,6 +145,8 @@ class TopicsImage:
         topic = Topic(record.name, record.topic_id)
         self.by_id[record.topic_id] = topic
         self.by_name[record.name] = topic
+        if (key := collision_key(record.name)) is not None:
+            self.colliding.setdefault(key, {})[record.name] = None
 
     def apply_partition(self, record: PartitionRecord, offset: int) -> None:
         """A new partition, or an old one told anew."""
@@ -154,6 +161,10 @@ class TopicsImage:
         """The topic is gone, with its partitions."""
         topic = self.by_id.pop(record.topic_id)
         del self.by_name[topic.name]
+        if (key := collision_key(topic.name)) is not None:
+            del self.colliding[key][topic.name]
+            if not self.colliding[key]:
+                del self.colliding[key]
         for partition_id, partition in topic.partitions.items():
             self.index.remove((topic.topic_id, partition_id), partition)
 

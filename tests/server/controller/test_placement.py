@@ -3,14 +3,14 @@ from collections import Counter
 from random import Random
 
 import pytest
-from mockraft.server.controller.placement import UsableBroker, place, usable_brokers
+from mockraft.server.controller.placement import UsableBroker, in_racks, place, usable_brokers
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 
 
 def brokers(*racks, fenced=()):
     """Brokers 0, 1, … on these racks."""
-    return [UsableBroker(broker_id, rack, broker_id in fenced) for broker_id, rack in enumerate(racks)]
+    return in_racks(UsableBroker(broker_id, rack, broker_id in fenced) for broker_id, rack in enumerate(racks))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -114,3 +114,23 @@ def test_a_broker_that_has_shut_down_is_usable_as_a_fenced_one(cluster):
     cluster.start(1)
     cluster.heartbeat(1, want_shut_down=True)
     assert [(broker.broker_id, broker.fenced) for broker in usable_brokers(cluster.controller)] == [(1, True)]
+
+
+def test_every_change_of_a_broker_counts_in_the_next_placement(cluster):
+    kept = cluster.controller.usable_racks
+
+    def unfenced_and_fenced():
+        racks = kept.of(cluster.controller)
+        assert racks == in_racks(usable_brokers(cluster.controller))
+        return racks
+
+    cluster.start(1, 2, 3, 4)
+    assert unfenced_and_fenced() == [([1, 2, 3, 4], [])]
+    cluster.fence(2)
+    assert unfenced_and_fenced() == [([1, 3, 4], [2])]
+    cluster.heartbeat(3, cordoned_log_dirs=list(cluster.broker(3).log_dirs))
+    assert unfenced_and_fenced() == [([1, 4], [2])]
+    cluster.create_topic("t", [4, 1])
+    cluster.heartbeat(4, want_shut_down=True)
+    assert unfenced_and_fenced() == [([1], [2])]
+    assert kept.of(cluster.controller) is kept.of(cluster.controller), "nothing changed: nothing is grouped anew"
