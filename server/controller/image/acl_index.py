@@ -37,6 +37,10 @@ class _Patterns:
         self.prefixed: dict[str, _Rules] = {}
         self.lengths: Counter[int] = Counter()
 
+    def of(self, acl: "AccessControlEntry") -> dict[str, _Rules]:
+        """The patterns of the ACL's type, by name."""
+        return self.prefixed if acl.pattern_type == PatternType.PREFIXED else self.literal
+
     def matching(self, name: str) -> list[_Rules]:
         """The rules of each pattern that takes in this name."""
         found = [self.literal[each] for each in {name, WILDCARD} if each in self.literal]
@@ -54,15 +58,22 @@ class AclIndex:
     def __init__(self) -> None:
         self._by_type: dict[int, _Patterns] = {}
 
+    def __contains__(self, acl: "AccessControlEntry") -> bool:
+        patterns = self._by_type.get(acl.resource_type)
+        if patterns is None:
+            return False
+        rules = patterns.of(acl).get(acl.resource_name, {})
+        denied, allowed = rules.get((acl.principal, acl.host), (0, 0))
+        asked_denied, asked_allowed = _bits(acl)
+        return bool(denied & asked_denied | allowed & asked_allowed)
+
     def add(self, acl: "AccessControlEntry") -> None:
         """Take in an ACL that is not there yet."""
         patterns = self._by_type.setdefault(acl.resource_type, _Patterns())
-        if acl.pattern_type == PatternType.PREFIXED:
-            if acl.resource_name not in patterns.prefixed:
-                patterns.lengths[len(acl.resource_name)] += 1
-            rules = patterns.prefixed.setdefault(acl.resource_name, {})
-        else:
-            rules = patterns.literal.setdefault(acl.resource_name, {})
+        by_name = patterns.of(acl)
+        if acl.resource_name not in by_name and by_name is patterns.prefixed:
+            patterns.lengths[len(acl.resource_name)] += 1
+        rules = by_name.setdefault(acl.resource_name, {})
         whose, denied, allowed = (acl.principal, acl.host), *_bits(acl)
         old_denied, old_allowed = rules.get(whose, (0, 0))
         rules[whose] = old_denied | denied, old_allowed | allowed
@@ -70,8 +81,7 @@ class AclIndex:
     def remove(self, acl: "AccessControlEntry") -> None:
         """Forget an ACL that is there."""
         patterns = self._by_type[acl.resource_type]
-        is_prefixed = acl.pattern_type == PatternType.PREFIXED
-        by_name = patterns.prefixed if is_prefixed else patterns.literal
+        by_name = patterns.of(acl)
         rules = by_name[acl.resource_name]
         whose, denied, allowed = (acl.principal, acl.host), *_bits(acl)
         old_denied, old_allowed = rules[whose]
@@ -82,7 +92,7 @@ class AclIndex:
         if rules:
             return
         del by_name[acl.resource_name]
-        if is_prefixed:
+        if by_name is patterns.prefixed:
             patterns.lengths[len(acl.resource_name)] -= 1
             patterns.lengths = +patterns.lengths
 

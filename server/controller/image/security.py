@@ -36,6 +36,22 @@ class AccessControlEntry:
     operation: int
     permission_type: int
 
+    def to_record(self, acl_id: bytes) -> RecordAt:
+        """The record that leaves this ACL."""
+        return RecordAt(
+            AccessControlEntryRecord(
+                id=acl_id,
+                resource_type=self.resource_type,
+                resource_name=self.resource_name,
+                pattern_type=self.pattern_type,
+                principal=self.principal,
+                host=self.host,
+                operation=self.operation,
+                permission_type=self.permission_type,
+            ),
+            0,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegationToken:
@@ -121,19 +137,7 @@ class SecurityImage:
     def acls_to_records(self) -> Iterator[RecordAt]:
         """The ACLs as records (AclsImage.write)."""
         for acl_id, acl in self.acls.items():
-            yield RecordAt(
-                AccessControlEntryRecord(
-                    id=acl_id,
-                    resource_type=acl.resource_type,
-                    resource_name=acl.resource_name,
-                    pattern_type=acl.pattern_type,
-                    principal=acl.principal,
-                    host=acl.host,
-                    operation=acl.operation,
-                    permission_type=acl.permission_type,
-                ),
-                0,
-            )
+            yield acl.to_record(acl_id)
 
     def scram_to_records(self, version: MetadataVersion) -> Iterator[RecordAt]:
         """The credentials as records, where the version has them (ScramImage.write)."""

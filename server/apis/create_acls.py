@@ -1,0 +1,95 @@
+"""CreateAcls (30), versions 1-3: KIP-140 (the API), KIP-290 (prefixes, version 1).
+
+An ACL that is there already is a success without a record. ANY and MATCH are for filters: one of them in any ACL breaks
+the whole request, and UNKNOWN, 0, closes the connection (AclApis, CreateAclsRequest).
+"""
+
+from typing import Any
+
+from mockraft.server.apis.acl_requests import check_has_authorizer
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.acl_types import CLUSTER_NAME, AclOperation, PatternType, PermissionType, ResourceType
+from mockraft.server.controller.acls import create_acls, known
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.image.security import AccessControlEntry
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+from mockraft.wire.errors import WireError
+from mockraft.wire.messages.create_acls_request import CreateAclsRequest
+from mockraft.wire.messages.create_acls_response import AclCreationResult, CreateAclsResponse
+
+
+def validate(request: Any) -> None:
+    """WireError for an ACL of which a part is UNKNOWN."""
+    for asked in request.creations:
+        if 0 in (asked.resource_type, asked.resource_pattern_type, asked.operation, asked.permission_type):
+            raise WireError("an ACL with UNKNOWN elements")
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> CreateAclsResponse:
+    """Each ACL is there from now on, or why not. ApiError SECURITY_DISABLED, UNKNOWN_SERVER_ERROR."""
+    check_has_authorizer(controller, "No Authorizer is configured.")
+    asked = [_entry(each) for each in request.creations]
+    refusals = [_refusal(acl) for acl in asked]
+    good = [acl for acl, refusal in zip(asked, refusals, strict=True) if refusal is None]
+    created: list[ApiError | None]
+    try:
+        created = controller.commit(create_acls(controller, good), ctx.now_ms)
+    except ApiError as too_many:
+        created = [too_many] * len(good)
+    answers = iter(created)
+    return CreateAclsResponse(results=[_result(refusal or next(answers)) for refusal in refusals])
+
+
+def error(request: Any, error_code: int, message: str | None) -> CreateAclsResponse:
+    """The error for each ACL of the request."""
+    refusal = ApiError(error_code, message)
+    return CreateAclsResponse(results=[_result(refusal) for _ in request.creations])
+
+
+def _entry(asked: Any) -> AccessControlEntry:
+    acl = AccessControlEntry(
+        resource_type=known(ResourceType, asked.resource_type),
+        resource_name=asked.resource_name,
+        pattern_type=known(PatternType, asked.resource_pattern_type),
+        principal=asked.principal,
+        host=asked.host,
+        operation=known(AclOperation, asked.operation),
+        permission_type=known(PermissionType, asked.permission_type),
+    )
+    if (
+        acl.resource_type == ResourceType.ANY
+        or acl.pattern_type in (PatternType.ANY, PatternType.MATCH)
+        or acl.operation == AclOperation.ANY
+        or acl.permission_type == PermissionType.ANY
+    ):
+        raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
+    return acl
+
+
+def _refusal(acl: AccessControlEntry) -> ApiError | None:
+    if acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
+        message = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+        return ApiError(error_codes.INVALID_REQUEST, message)
+    if not acl.resource_name:
+        return ApiError(error_codes.INVALID_REQUEST, "Invalid empty resource name")
+    return None
+
+
+def _result(refusal: ApiError | None) -> AclCreationResult:
+    if refusal is None:
+        return AclCreationResult()
+    return AclCreationResult(error_code=refusal.error_code, error_message=refusal.message)
+
+
+API = Api(
+    request=CreateAclsRequest,
+    response=CreateAclsResponse,
+    handle=handle,
+    min_version=1,
+    max_version=3,
+    error=error,
+    forwardable=True,
+    operation=AclOperation.ALTER,
+    validate=validate,
+)

@@ -1,0 +1,71 @@
+"""DeleteAcls (31), versions 1-3: KIP-140 (the API), KIP-290 (pattern types, version 1).
+
+A filter with UNKNOWN, 0, closes the connection (DeleteAclsRequest).
+"""
+
+from typing import Any
+
+from mockraft.server.apis.acl_requests import check_has_authorizer, filter_of, validate_filter
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.acl_types import AclOperation
+from mockraft.server.controller.acls import delete_acls
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.image.security import AccessControlEntry
+from mockraft.server.controller.result import ApiError
+from mockraft.wire.messages.delete_acls_request import DeleteAclsRequest
+from mockraft.wire.messages.delete_acls_response import (
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsResponse,
+)
+
+
+def validate(request: Any) -> None:
+    """WireError for a filter of which a part is UNKNOWN."""
+    for asked in request.filters:
+        validate_filter(asked)
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> DeleteAclsResponse:
+    """For each filter the ACLs that it meant, which are gone, or what is wrong with it. ApiError SECURITY_DISABLED."""
+    check_has_authorizer(controller, "No Authorizer is configured.")
+    deleted = controller.commit(delete_acls(controller, [filter_of(each) for each in request.filters]), ctx.now_ms)
+    return DeleteAclsResponse(filter_results=[_result(each) for each in deleted])
+
+
+def error(request: Any, error_code: int, message: str | None) -> DeleteAclsResponse:
+    """The error for each filter of the request."""
+    refusal = ApiError(error_code, message)
+    return DeleteAclsResponse(filter_results=[_result(refusal) for _ in request.filters])
+
+
+def _result(deleted: list[AccessControlEntry] | ApiError) -> DeleteAclsFilterResult:
+    if isinstance(deleted, ApiError):
+        return DeleteAclsFilterResult(error_code=deleted.error_code, error_message=deleted.message)
+    matching = [
+        DeleteAclsMatchingAcl(
+            error_message=None,
+            resource_type=acl.resource_type,
+            resource_name=acl.resource_name,
+            pattern_type=acl.pattern_type,
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation,
+            permission_type=acl.permission_type,
+        )
+        for acl in deleted
+    ]
+    return DeleteAclsFilterResult(error_message=None, matching_acls=matching)
+
+
+API = Api(
+    request=DeleteAclsRequest,
+    response=DeleteAclsResponse,
+    handle=handle,
+    min_version=1,
+    max_version=3,
+    error=error,
+    forwardable=True,
+    operation=AclOperation.ALTER,
+    validate=validate,
+)

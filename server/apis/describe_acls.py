@@ -1,0 +1,50 @@
+"""DescribeAcls (29), versions 1-3: KIP-140 (the API), KIP-290 (pattern types, version 1).
+
+A filter with UNKNOWN, 0, closes the connection (DescribeAclsRequest).
+"""
+
+from typing import Any
+
+from mockraft.server.apis.acl_requests import check_has_authorizer, filter_of, validate_filter
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.acl_types import AclOperation
+from mockraft.server.controller.acls import matching_acls
+from mockraft.server.controller.controller import Controller
+from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
+from mockraft.wire.messages.describe_acls_response import AclDescription, DescribeAclsResource, DescribeAclsResponse
+
+
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> DescribeAclsResponse:
+    """The ACLs that the filter means, by resource pattern. ApiError SECURITY_DISABLED."""
+    check_has_authorizer(controller, "No Authorizer is configured on the broker")
+    resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
+    for _, acl in matching_acls(controller, filter_of(request)):
+        pattern = (acl.resource_type, acl.resource_name, acl.pattern_type)
+        if pattern not in resources:
+            resources[pattern] = DescribeAclsResource(
+                resource_type=acl.resource_type, resource_name=acl.resource_name, pattern_type=acl.pattern_type
+            )
+        resources[pattern].acls.append(
+            AclDescription(
+                principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission_type
+            )
+        )
+    return DescribeAclsResponse(resources=list(resources.values()))
+
+
+def error(_request: Any, error_code: int, message: str | None) -> DescribeAclsResponse:
+    """Code and message."""
+    return DescribeAclsResponse(error_code=error_code, error_message=message)
+
+
+API = Api(
+    request=DescribeAclsRequest,
+    response=DescribeAclsResponse,
+    handle=handle,
+    min_version=1,
+    max_version=3,
+    error=error,
+    active_only=False,
+    operation=AclOperation.DESCRIBE,
+    validate=validate_filter,
+)
