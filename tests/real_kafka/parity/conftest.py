@@ -21,7 +21,9 @@ from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
 T = TypeVar("T")
@@ -68,6 +70,33 @@ class Side:
             frames = self._frames.receive_data(data)
         offset = 4 + messages.response_header_version(message.api_key, version)
         return read_response_body(frames[0], offset, message.api_key, version)
+
+    def forward(
+        self,
+        message: Any,
+        version: int,
+        user: str,
+        *,
+        principal_type: str = "User",
+        token_authenticated: bool = False,
+        client_id: str = "tool",
+        address: bytes = b"\x7f\0\0\1",
+    ) -> Any:
+        """Ask as a broker that carries the request of a client with this principal and address."""
+        answer = self.envelope(
+            write_request(message, version, 1, client_id)[4:], user, principal_type, token_authenticated, address
+        )
+        assert answer.error_code == 0
+        offset = 4 + messages.response_header_version(message.api_key, version)
+        return messages.response(message.api_key).read(answer.response_data[offset:], version)
+
+    def envelope(self, data: bytes, user: str, principal_type: str, token_authenticated: bool, address: bytes) -> Any:
+        """The answer of the envelope itself."""
+        principal = DefaultPrincipalData(type=principal_type, name=user, token_authenticated=token_authenticated)
+        envelope = EnvelopeRequest(
+            request_data=data, request_principal=b"\0\0" + principal.write(0), client_host_address=address
+        )
+        return self.ask(envelope, 0)
 
     def new_records(self) -> list[tuple[Any, int]]:
         """Records written since the last call, without those that only time makes."""
@@ -178,7 +207,9 @@ def _on_kafka(
 ) -> T:
     cluster_id = random_uuid()
     properties = {"broker.session.timeout.ms": str(session_timeout_ms)}
-    properties |= {key.replace("_", "."): str(value) for key, value in more.items()}
+    properties |= {key.replace("_", "."): str(value) for key, value in more.items() if key != "authorizer"}
+    if more.get("authorizer"):
+        properties["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     controller = KafkaController(directory, cluster_id, release_version=level, properties=properties)
     controller.format()
     return _run_on_kafka(controller, run)

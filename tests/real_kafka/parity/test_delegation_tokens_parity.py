@@ -10,13 +10,10 @@ from typing import Any
 
 import pytest
 from mockraft.kafka_processes import wait_until
-from mockraft.wire import error_codes, messages
-from mockraft.wire.connection import write_request
+from mockraft.wire import error_codes
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.create_delegation_token_request import CreatableRenewers, CreateDelegationTokenRequest
-from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
 from mockraft.wire.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
-from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from mockraft.wire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 
@@ -44,16 +41,7 @@ class Life:
         self._tell(name, self.side.ask(message, version), version)
 
     def ask(self, message: Any, version: int, user: str = "alice", token_authenticated: bool = False) -> Any:
-        principal = DefaultPrincipalData(type="User", name=user, token_authenticated=token_authenticated)
-        envelope = EnvelopeRequest(
-            request_data=write_request(message, version, 1, "tool")[4:],
-            request_principal=b"\0\0" + principal.write(0),
-            client_host_address=b"\x7f\0\0\1",
-        )
-        answer = self.side.ask(envelope, 0)
-        assert answer.error_code == 0
-        offset = 4 + messages.response_header_version(message.api_key, version)
-        return messages.response(message.api_key).read(answer.response_data[offset:], version)
+        return self.side.forward(message, version, user, token_authenticated=token_authenticated)
 
     def create(
         self, name: str, version: int = 3, user: str = "alice", authenticated: bool = False, **fields: Any
