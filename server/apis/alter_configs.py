@@ -1,12 +1,14 @@
 """AlterConfigs (33), versions 0-2: KIP-133. What is not mentioned is deleted; KIP-339 therefore made another API.
 
-Not done: authorisation, alter.config.policy.
+Not done: alter.config.policy.
 """
 
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.apis.authorization import config_refusal
 from mockraft.server.controller import configs
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.config_keys import BROKER_LOGGER, RESOURCE_TYPES
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
@@ -24,6 +26,10 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> AlterCo
     responses, resources = _asked(request)
     records: list[RecordAt] = []
     for resource, values in resources.items():
+        unauthorized = config_refusal(controller, ctx, AclOperation.ALTER_CONFIGS, *resource)
+        if unauthorized is not None:
+            responses.append(_response(*resource, unauthorized))
+            continue
         try:
             records += configs.replace_resource(controller, *resource, values, forwarded=ctx.forwarded)
             responses.append(_response(*resource))

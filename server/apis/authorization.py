@@ -5,9 +5,10 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller.acl_types import CLUSTER_NAME, AclOperation, ResourceType
+from mockraft.server.controller.config_keys import GROUP, TOPIC
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 
@@ -47,6 +48,25 @@ def allowed_topics(
 ) -> set[str]:
     """Those of the topics to which who asked may do this."""
     return {name for name in names if is_allowed(controller, ctx, operation, ResourceType.TOPIC, name)}
+
+
+_CONFIG_RESOURCES: Final = {
+    TOPIC: (ResourceType.TOPIC, error_codes.TOPIC_AUTHORIZATION_FAILED),
+    GROUP: (ResourceType.GROUP, error_codes.GROUP_AUTHORIZATION_FAILED),
+}
+"""What the configs of a topic or a group need to be allowed on; all others need it on the cluster."""
+
+
+def config_refusal(
+    controller: Controller, ctx: RequestContext, operation: AclOperation, config_resource_type: int, name: str
+) -> ApiError | None:
+    """Why who asked may not do this with the configs of a resource; None if it is allowed."""
+    on_cluster = ResourceType.CLUSTER, error_codes.CLUSTER_AUTHORIZATION_FAILED
+    resource_type, error_code = _CONFIG_RESOURCES.get(config_resource_type, on_cluster)
+    resource_name = CLUSTER_NAME if resource_type == ResourceType.CLUSTER else name
+    if is_allowed(controller, ctx, operation, resource_type, resource_name):
+        return None
+    return ApiError(error_code, error_codes.message(error_code))
 
 
 @lru_cache(maxsize=4096)

@@ -1,13 +1,15 @@
 """CreateDelegationToken (38), versions 1-3: KIP-48, KIP-373 (tokens for others), in KRaft since KIP-900.
 
 Only forwarded requests are served: whoever asks directly on a PLAINTEXT listener, or has logged in with a token, is
-refused (ControllerApis.allowTokenRequests). Not done: authorisation.
+refused (ControllerApis.allowTokenRequests). A token for another owner needs CREATE_TOKENS on that user.
 """
 
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.apis.authorization import is_allowed
 from mockraft.server.controller import delegation_tokens
+from mockraft.server.controller.acl_types import AclOperation, ResourceType
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
@@ -27,6 +29,8 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> CreateD
         owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
     if not ctx.allows_token_requests(controller.config.security_protocol):
         return _response(ctx, owner, ctx.principal, error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, -1)
+    if owner != ctx.principal and not is_allowed(controller, ctx, AclOperation.CREATE_TOKENS, ResourceType.USER, owner):
+        return _response(ctx, owner, ctx.principal, error_codes.DELEGATION_TOKEN_AUTHORIZATION_FAILED, -1)
     renewers = [(each.principal_type, each.principal_name) for each in request.renewers]
     try:
         result = delegation_tokens.create_token(

@@ -1,12 +1,14 @@
 """CreatePartitions (37), versions 0-3: KIP-195 (the API), KIP-599 (version 3).
 
 Repeated names are refused here, all else by the controller. A request that leaves no time is over before its turn in
-Kafka's event queue comes; any other is done in time. Not done: authorisation, the controller mutation quota (KIP-599).
+Kafka's event queue comes; any other is done in time. Not done: the controller mutation quota (KIP-599).
 """
 
 from collections import Counter
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.apis.authorization import allowed_topics
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.java_values import in_hash_map_order
 from mockraft.server.controller.partition_creation import create_partitions
@@ -21,8 +23,12 @@ def handle(request: CreatePartitionsRequest, ctx: RequestContext, controller: Co
     times = Counter(topic.name for topic in request.topics)
     repeated = in_hash_map_order({name: None for name, count in times.items() if count > 1})
     by_name = {topic.name: topic for topic in request.topics}
-    asked = [topic for name, topic in in_hash_map_order(by_name) if times[name] == 1]
+    single = [topic for name, topic in in_hash_map_order(by_name) if times[name] == 1]
+    alterable = allowed_topics(controller, ctx, AclOperation.ALTER, [topic.name for topic in single])
+    asked = [topic for topic in single if topic.name in alterable]
     results = [_result(name, error_codes.INVALID_REQUEST, "Duplicate topic name.") for name, _ in repeated]
+    unauthorized = error_codes.TOPIC_AUTHORIZATION_FAILED
+    results += [_result(topic.name, unauthorized, None) for topic in single if topic.name not in alterable]
     if asked:
         if request.timeout_ms <= 0:
             raise ApiError(error_codes.REQUEST_TIMED_OUT)

@@ -1,15 +1,18 @@
 """CreateTopics (19), versions 2-7: KIP-4, KIP-464 (defaults), KIP-525 (configs), KIP-516 (topic ids).
 
 Repeated names and `__cluster_metadata` are refused here, all else by the controller. A request that leaves no time is
-over before its turn in Kafka's event queue comes; any other is done in time. Not done: authorisation,
-create.topic.policy, the controller mutation quota (KIP-599).
+over before its turn in Kafka's event queue comes; any other is done in time. Who may
+CREATE in the cluster may create any topic; the configs of a new one are told to those who may DESCRIBE_CONFIGS of it.
+Not done: create.topic.policy, the controller mutation quota (KIP-599).
 """
 
 from collections import Counter
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.apis.authorization import allowed_topics, is_allowed_on_cluster
 from mockraft.server.controller import topics
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.topic_names import CLUSTER_METADATA
@@ -26,17 +29,22 @@ from mockraft.wire.messages.create_topics_response import (
 def handle(request: Any, ctx: RequestContext, controller: Controller) -> CreateTopicsResponse:
     """Each topic made, or why not."""
     named = Counter(topic.name for topic in request.topics)
-    asked = [topic for topic in request.topics if named[topic.name] == 1 and topic.name != CLUSTER_METADATA]
+    single = [name for name, times in named.items() if times == 1 and name != CLUSTER_METADATA]
+    creatable = _creatable(controller, ctx, single)
+    describable = allowed_topics(controller, ctx, AclOperation.DESCRIBE_CONFIGS, single)
+    asked = [topic for topic in request.topics if topic.name in creatable]
     if asked and request.timeout_ms <= 0:
         raise ApiError(error_codes.REQUEST_TIMED_OUT)
     result = topics.create_topics(controller, asked, forwarded=ctx.forwarded)
     if request.validate_only:
         result.records.clear()
     made = controller.commit(result, ctx.now_ms)
-    results = [_result(topic.name, made[topic.name]) for topic in asked]
+    results = [_result(topic.name, made[topic.name], topic.name in describable) for topic in asked]
     results += [_refused(name, "Duplicate topic name.") for name, times in named.items() if times > 1]
     if named[CLUSTER_METADATA] == 1:
         results.append(_refused(CLUSTER_METADATA, f"Creation of internal topic {CLUSTER_METADATA} is prohibited."))
+    unauthorized = ApiError(error_codes.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+    results += [_result(name, unauthorized) for name in single if name not in creatable]
     return CreateTopicsResponse(topics=results)
 
 
@@ -50,9 +58,22 @@ def error(request: Any, error_code: int, message: str | None) -> CreateTopicsRes
     )
 
 
-def _result(name: str, made: CreatedTopic | ApiError) -> CreatableTopicResult:
+def _creatable(controller: Controller, ctx: RequestContext, names: list[str]) -> set[str]:
+    if is_allowed_on_cluster(controller, ctx, AclOperation.CREATE):
+        return set(names)
+    return allowed_topics(controller, ctx, AclOperation.CREATE, names)
+
+
+def _result(name: str, made: CreatedTopic | ApiError, is_describable: bool = True) -> CreatableTopicResult:
     if isinstance(made, ApiError):
         return CreatableTopicResult(name=name, error_code=made.error_code, error_message=made.message)
+    if not is_describable:
+        return CreatableTopicResult(
+            name=name,
+            topic_id=made.topic_id,
+            error_message=None,
+            topic_config_error_code=error_codes.TOPIC_AUTHORIZATION_FAILED,
+        )
     return CreatableTopicResult(
         name=name,
         topic_id=made.topic_id,

@@ -1,14 +1,17 @@
 """DeleteTopics (20), versions 1-6: KIP-4, KIP-516 (by topic id from version 6).
 
 A request that leaves no time is over before its turn in Kafka's event queue comes; any other is done in time.
-Not done: authorisation, the controller mutation quota (KIP-599).
+Who may not DELETE a topic is refused, and who may not DESCRIBE it learns neither its name nor whether it is there.
+Not done: the controller mutation quota (KIP-599).
 """
 
 from collections import Counter
 from typing import Any, Final
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.apis.authorization import allowed_topics, is_allowed_on_cluster
 from mockraft.server.controller import topics
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
@@ -30,24 +33,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> DeleteT
     results, names, ids = _asked(request)
     if request.timeout_ms <= 0 and 1 in (*names.values(), *ids.values()):
         raise ApiError(error_codes.REQUEST_TIMED_OUT)
-    doomed: dict[bytes, str | None] = {}
-    repeated_ids = {topic_id for topic_id, times in ids.items() if times > 1}
-    for topic_id in (topic_id for topic_id, times in ids.items() if times == 1):
-        topic = controller.image.topics.by_id.get(topic_id)
-        if topic is None:
-            results.append(_result(None, topic_id, error_codes.UNKNOWN_TOPIC_ID))
-        else:
-            doomed[topic_id] = topic.name
-    for name in (name for name, times in names.items() if times == 1):
-        topic = controller.image.topics.by_name.get(name)
-        if topic is None:
-            results.append(_result(name, NO_ID, error_codes.UNKNOWN_TOPIC_OR_PARTITION))
-        elif topic.topic_id in doomed or topic.topic_id in repeated_ids:
-            doomed.pop(topic.topic_id, None)
-            message = "The provided topic name maps to an ID that was already supplied."
-            results.append(_result(name, topic.topic_id, error_codes.INVALID_REQUEST, message))
-        else:
-            doomed[topic.topic_id] = name
+    doomed = _doomed(names, ids, results, ctx, controller)
     controller.commit(topics.delete_topics(controller, doomed), ctx.now_ms)
     results += [_result(name, topic_id, error_codes.NONE) for topic_id, name in doomed.items()]
     controller.chance.shuffle(results)
@@ -86,6 +72,47 @@ def _asked(request: Any) -> tuple[list[DeletableTopicResult], Counter[str], Coun
         if times > 1:
             results.append(_result(None, topic_id, error_codes.INVALID_REQUEST, "Duplicate topic id."))
     return results, names, ids
+
+
+def _doomed(
+    names: Counter[str],
+    ids: Counter[bytes],
+    results: list[DeletableTopicResult],
+    ctx: RequestContext,
+    controller: Controller,
+) -> dict[bytes, str]:
+    """The names, by id, of the topics that are to go; why others are not is appended to the results."""
+    image = controller.image.topics
+    single_ids = [topic_id for topic_id, times in ids.items() if times == 1]
+    single_names = [name for name, times in names.items() if times == 1]
+    by_id = {topic_id: image.by_id[topic_id].name for topic_id in single_ids if topic_id in image.by_id}
+    describable = deletable = {*single_names, *by_id.values()}
+    if not is_allowed_on_cluster(controller, ctx, AclOperation.DELETE):
+        describable = allowed_topics(controller, ctx, AclOperation.DESCRIBE, describable)
+        deletable = allowed_topics(controller, ctx, AclOperation.DELETE, deletable)
+    doomed = {}
+    for topic_id in single_ids:
+        name = by_id.get(topic_id)
+        if name is None:
+            results.append(_result(None, topic_id, error_codes.UNKNOWN_TOPIC_ID))
+        elif name in deletable:
+            doomed[topic_id] = name
+        else:
+            said = name if name in describable else None
+            results.append(_result(said, topic_id, error_codes.TOPIC_AUTHORIZATION_FAILED))
+    for name in single_names:
+        topic = image.by_name.get(name)
+        if name not in describable or (topic is not None and name not in deletable):
+            results.append(_result(name, NO_ID, error_codes.TOPIC_AUTHORIZATION_FAILED))
+        elif topic is None:
+            results.append(_result(name, NO_ID, error_codes.UNKNOWN_TOPIC_OR_PARTITION))
+        elif topic.topic_id in doomed or ids[topic.topic_id] > 1:
+            doomed.pop(topic.topic_id, None)
+            message = "The provided topic name maps to an ID that was already supplied."
+            results.append(_result(name, topic.topic_id, error_codes.INVALID_REQUEST, message))
+        else:
+            doomed[topic.topic_id] = name
+    return doomed
 
 
 def _result(name: str | None, topic_id: bytes, error_code: int, message: str | None = None) -> DeletableTopicResult:

@@ -1,14 +1,16 @@
 """DescribeConfigs (32), versions 1-4: KIP-133, KIP-226 (synonyms), KIP-569 (types), KIP-714 and KIP-848 (resources).
 
 A controller tells its own node's configs, what is set for all brokers, topics, groups and client metrics; brokers
-answer their clients themselves. Not done: authorisation, the documentation of keys (null), loggers (there are none).
+answer their clients themselves. Not done: the documentation of keys (null), loggers (there are none).
 """
 
 import re
 from typing import Any, Final
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.apis.authorization import config_refusal
 from mockraft.server.controller import described_configs
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.described_configs import DescribedConfig
@@ -26,11 +28,20 @@ from mockraft.wire.messages.describe_configs_response import (
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 
 
-def handle(request: Any, _ctx: RequestContext, controller: Controller) -> DescribeConfigsResponse:
+def handle(request: Any, ctx: RequestContext, controller: Controller) -> DescribeConfigsResponse:
     """The configs of each resource, or why not."""
     if any(asked.resource_type not in RESOURCE_TYPES for asked in request.resources):
         raise ApiError(error_codes.INVALID_REQUEST)
-    return DescribeConfigsResponse(results=[_result(controller, each, request) for each in request.resources])
+    results, refused = [], []
+    for asked in request.resources:
+        refusal = config_refusal(
+            controller, ctx, AclOperation.DESCRIBE_CONFIGS, asked.resource_type, asked.resource_name
+        )
+        if refusal is None:
+            results.append(_result(controller, asked, request))
+        else:
+            refused.append(_refused(asked, refusal.error_code, refusal.message))
+    return DescribeConfigsResponse(results=results + refused)
 
 
 def error(request: Any, error_code: int, _message: str | None) -> DescribeConfigsResponse:

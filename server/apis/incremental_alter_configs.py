@@ -1,13 +1,15 @@
 """IncrementalAlterConfigs (44), versions 0-1: KIP-339, KIP-412 (broker loggers), KIP-714 and KIP-848 (their resources).
 
-Not done: authorisation, alter.config.policy; a broker logger resource is checked for its name, and has no loggers.
+Not done: alter.config.policy; a broker logger resource is checked for its name, and has no loggers.
 """
 
 import re
 from typing import Any, Final
 
 from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.apis.authorization import config_refusal, is_allowed_on_cluster
 from mockraft.server.controller import configs
+from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.config_keys import BROKER_LOGGER, RESOURCE_TYPES
 from mockraft.server.controller.config_values import invalid_config
 from mockraft.server.controller.configs import Change, Operation
@@ -26,9 +28,13 @@ _INTEGER: Final = re.compile(r"[+-]?\d+")
 
 def handle(request: Any, ctx: RequestContext, controller: Controller) -> IncrementalAlterConfigsResponse:
     """Each resource changed as a whole, or why not; all changes are one batch."""
-    responses, resources, loggers = _asked(request, controller)
+    responses, resources, loggers = _asked(request, ctx, controller)
     records: list[RecordAt] = []
     for resource, changes in resources.items():
+        unauthorized = config_refusal(controller, ctx, AclOperation.ALTER_CONFIGS, *resource)
+        if unauthorized is not None:
+            responses.append(_response(*resource, unauthorized))
+            continue
         try:
             records += configs.alter_resource(controller, *resource, changes, forwarded=ctx.forwarded)
             responses.append(_response(*resource))
@@ -55,7 +61,7 @@ Resources = dict[tuple[int, str], dict[str, Change]]
 Responses = list[AlterConfigsResourceResponse]
 
 
-def _asked(request: Any, controller: Controller) -> tuple[Responses, Resources, Responses]:
+def _asked(request: Any, ctx: RequestContext, controller: Controller) -> tuple[Responses, Resources, Responses]:
     """What is refused at once, the changes by resource and key, and the answers for broker loggers."""
     refused: Responses = []
     resources: Resources = {}
@@ -64,7 +70,7 @@ def _asked(request: Any, controller: Controller) -> tuple[Responses, Resources, 
     for asked in request.resources:
         resource = (asked.resource_type, asked.resource_name)
         if asked.resource_type == BROKER_LOGGER:
-            loggers.append(_response(*resource, _logger_refusal(asked, controller.config.node_id)))
+            loggers.append(_response(*resource, _logger_refusal(asked, ctx, controller)))
         elif asked.resource_type not in RESOURCE_TYPES:
             message = f"Unknown resource type {asked.resource_type}."
             refused.append(_response(*resource, ApiError(error_codes.UNSUPPORTED_VERSION, message)))
@@ -77,7 +83,11 @@ def _asked(request: Any, controller: Controller) -> tuple[Responses, Resources, 
     return refused, resources, loggers
 
 
-def _logger_refusal(resource: Any, node_id: int) -> ApiError | None:
+def _logger_refusal(resource: Any, ctx: RequestContext, controller: Controller) -> ApiError | None:
+    if not is_allowed_on_cluster(controller, ctx, AclOperation.CLUSTER_ACTION):
+        code = error_codes.CLUSTER_AUTHORIZATION_FAILED
+        return ApiError(code, error_codes.message(code))
+    node_id = controller.config.node_id
     name = resource.resource_name
     if not _INTEGER.fullmatch(name):
         return ApiError(error_codes.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
