@@ -7,7 +7,7 @@ must have caught up with the log as an observer, and then becomes a voter by a V
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.raft_requests import check_cluster_id, endpoints_of, listener_of, when_changed
+from mockraft.server.apis.raft_requests import check_cluster_id, endpoints_of, listener_of, refusal_text, when_changed
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
@@ -43,7 +43,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
 
 def error(_request: Any, error_code: int, message: str | None) -> Any:
     """Code and message."""
-    return _response(error_code, message)
+    return _response(error_code, refusal_text(error_code, message))
 
 
 def _response(error_code: int, message: str | None) -> Any:

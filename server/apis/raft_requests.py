@@ -94,3 +94,8 @@ def when_changed(change: VoterChange, response: Any, deadline_ms: int) -> Any:
         return response(code, error_codes.message(code)) if expired else None
 
     return Parked(deadline_ms, retry)
+
+
+def refusal_text(error_code: int, message: str | None) -> str | None:
+    """The message; who may not change voters is told so in the code's own words (the requests' getErrorResponse)."""
+    return error_codes.message(error_code) if error_code == error_codes.CLUSTER_AUTHORIZATION_FAILED else message

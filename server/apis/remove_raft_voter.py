@@ -7,7 +7,7 @@ to that VOTER_NOT_FOUND is the answer. A leader that is removed resigns once tha
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.raft_requests import check_cluster_id, when_changed
+from mockraft.server.apis.raft_requests import check_cluster_id, refusal_text, when_changed
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
@@ -34,7 +34,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
 
 def error(_request: Any, error_code: int, message: str | None) -> RemoveRaftVoterResponse:
     """Code and message."""
-    return _response(error_code, message)
+    return _response(error_code, refusal_text(error_code, message))
 
 
 def _response(error_code: int, message: str | None) -> RemoveRaftVoterResponse:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 
-from mockraft.server.controller.image.acl_index import AclIndex
+from mockraft.server.controller.image.acl_index import WILDCARD_PRINCIPAL, AclIndex
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
 
 
 class Authorizer:
@@ -19,9 +21,15 @@ class Authorizer:
     def allows(
         self, acls: AclIndex, principal: str, host: str, operation: int, resource_type: int, resource_name: str
     ) -> bool:
-        """Whether the principal (`Type:name`) may do this from this host, an address in Java's text form."""
+        """Whether the principal (`Type:name`) may do this from this host, an address in Java's text form.
+
+        ApiError UNKNOWN_SERVER_ERROR for a principal called `User:*`.
+        """
         if principal in self.super_users:
             return True
+        if principal == WILDCARD_PRINCIPAL:
+            # Kafka's authorizer breaks on a client whose name is the wildcard: Set.of takes nothing twice.
+            raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
         verdict = acls.verdict(principal, host, operation, resource_type, resource_name)
         if verdict.denied or verdict.allowed:
             return verdict.allowed
