@@ -9,7 +9,18 @@ from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.acl_types import CLUSTER_NAME, AclOperation, PatternType, PermissionType, ResourceType
 from mockraft.wire import api_keys, error_codes
+from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
+from mockraft.wire.messages.alter_configs_request import AlterConfigsResource as LegacyResource
+from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
+from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from mockraft.wire.messages.incremental_alter_configs_request import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
 
@@ -118,3 +129,108 @@ def test_hosts_are_compared_in_java_s_form(new_cluster: Any, client_address: str
     for address, allowed in ((client_address, True), ("9.9.9.9" if forwarded else "9.9.9.9:1", False)):
         ctx = RequestContext(0, 0, 1, "", 1, "CONTROLLER", "User:bob", address, forwarded, 0, APIS)
         assert is_allowed_on_cluster(cluster.controller, ctx, AclOperation.ALTER) is allowed
+
+
+def allow(cluster: Any, operation: AclOperation, kind: ResourceType, name: str, user: str = "bob") -> None:
+    """One more ACL, of any resource by its literal name."""
+    number = len(cluster.controller.image.security.acls) + 1
+    fields = {"id": number.to_bytes(16, "big"), "resource_type": kind, "resource_name": name}
+    cluster.write(acl_record(operation=operation, principal=f"User:{user}", **fields))
+
+
+@pytest.fixture
+def guarded(new_cluster: Any) -> Any:
+    """A controller with an authorizer, one broker and three topics."""
+    cluster = new_cluster(super_users="User:ANONYMOUS", delegation_token_secret_key="secret")
+    cluster.start(1)
+    for name in ("mine", "seen", "hidden"):
+        cluster.create_topic(name, [1])
+    return cluster
+
+
+def test_topics_are_created_by_whom_may_and_their_configs_told_to_whom_may_see_them(guarded: Any) -> None:
+    allow(guarded, AclOperation.CREATE, ResourceType.TOPIC, "a")
+    allow(guarded, AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, "b", "creator")
+    allow(guarded, AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME, "creator")
+    request = CreateTopicsRequest(
+        topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in "ab"],
+        timeout_ms=9000,
+        validate_only=True,
+    )
+    for principal, codes, config_codes in (("bob", [0, 29], [29, 0]), ("creator", [0, 0], [29, 0])):
+        topics = guarded.ask(request, principal=f"User:{principal}").topics
+        assert [topic.error_code for topic in topics] == codes
+        assert [topic.topic_config_error_code for topic in topics] == config_codes
+    assert topics[0].num_partitions == -1
+    assert topics[1].num_partitions == 1
+    refused = guarded.ask(request, principal="User:eve").topics
+    assert [(topic.error_code, topic.error_message) for topic in refused] == [(29, "Authorization failed.")] * 2
+
+
+def test_whether_a_topic_is_there_is_hidden_from_whom_may_not_describe_it(guarded: Any) -> None:
+    for operation, name in (
+        (AclOperation.DELETE, "mine"),
+        (AclOperation.DESCRIBE, "seen"),
+        (AclOperation.DELETE, "no"),
+    ):
+        allow(guarded, operation, ResourceType.TOPIC, name)
+    by_name = DeleteTopicsRequest(topic_names=["mine", "seen", "hidden", "no", "none"], timeout_ms=9000)
+    answer = guarded.ask(by_name, 5, principal="User:bob")
+    assert {topic.name: topic.error_code for topic in answer.responses} == {
+        "mine": 0,
+        "no": 3,
+        "seen": 29,
+        "hidden": 29,
+        "none": 29,
+    }
+    image = guarded.controller.image.topics
+    ids = {name: image.by_name[name].topic_id for name in ("seen", "hidden")}
+    by_id = DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=each) for each in ids.values()], timeout_ms=9000)
+    answer = guarded.ask(by_id, 6, principal="User:bob")
+    assert {(topic.topic_id, topic.name, topic.error_code) for topic in answer.responses} == {
+        (ids["seen"], "seen", 29),
+        (ids["hidden"], None, 29),
+    }
+    allow(guarded, AclOperation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME, "deleter")
+    answer = guarded.ask(by_id, 6, principal="User:deleter")
+    assert {topic.error_code for topic in answer.responses} == {0}
+
+
+def test_partitions_are_added_by_whom_may_alter_the_topic(guarded: Any) -> None:
+    allow(guarded, AclOperation.ALTER, ResourceType.TOPIC, "mine")
+    asked = [CreatePartitionsTopic(name=name, count=2, assignments=None) for name in ("mine", "seen", "none")]
+    answer = guarded.ask(CreatePartitionsRequest(topics=asked, timeout_ms=9000), principal="User:bob")
+    assert {each.name: (each.error_code, each.error_message) for each in answer.results} == {
+        "mine": (0, None),
+        "seen": (29, None),
+        "none": (29, None),
+    }
+
+
+def test_configs_ask_by_the_kind_of_resource(guarded: Any) -> None:
+    resources = [(2, "mine"), (2, "seen"), (4, ""), (32, "g"), (32, "h"), (8, "3000"), (16, "m")]
+    allow(guarded, AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, "mine")
+    allow(guarded, AclOperation.ALTER_CONFIGS, ResourceType.GROUP, "g")
+    request = IncrementalAlterConfigsRequest(
+        resources=[AlterConfigsResource(resource_type=kind, resource_name=name) for kind, name in resources]
+    )
+    legacy = AlterConfigsRequest(
+        resources=[LegacyResource(resource_type=kind, resource_name=name) for kind, name in resources if kind != 8]
+    )
+    described = DescribeConfigsRequest(
+        resources=[DescribeConfigsResource(resource_type=kind, resource_name=name) for kind, name in resources]
+    )
+    expected = dict(zip(resources, [0, 29, 31, 0, 30, 31, 31], strict=True))
+    for asked in (request, legacy, described):
+        answer = guarded.ask(asked, principal="User:bob")
+        results = answer.results if asked is described else answer.responses
+        told = {(each.resource_type, each.resource_name): each.error_code for each in results}
+        assert told == {resource: expected[resource] for resource in told}
+        assert len(told) == len(asked.resources)
+
+
+def test_a_token_for_somebody_else_needs_a_word_for_that_user(guarded: Any) -> None:
+    allow(guarded, AclOperation.CREATE_TOKENS, ResourceType.USER, "User:carol")
+    for owner, code in (("bob", 0), ("carol", 0), ("dave", error_codes.DELEGATION_TOKEN_AUTHORIZATION_FAILED)):
+        request = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name=owner)
+        assert guarded.ask(request, forwarded=True, principal="User:bob").error_code == code

@@ -8,6 +8,8 @@ from mockraft.server.controller.acl_types import AclOperation, PatternType, Perm
 from mockraft.server.controller.authorizer import Authorizer
 from mockraft.server.controller.image.acl_index import AclIndex
 from mockraft.server.controller.image.security import AccessControlEntry
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
 
 HOST = "10.0.0.1"
 
@@ -79,6 +81,13 @@ def test_principals_and_hosts_are_one_or_any() -> None:
     assert not allows(index_of(entry(principal="Group:*")), principal="Group:any")
     assert allows(index_of(entry(host=HOST)))
     assert not allows(index_of(entry(host="10.0.0.2")))
+
+
+def test_nobody_may_be_called_like_the_wildcard() -> None:
+    with pytest.raises(ApiError) as refused:
+        allows(index_of(entry(principal="User:*")), principal="User:*")
+    assert refused.value.error_code == error_codes.UNKNOWN_SERVER_ERROR
+    assert allows(index_of(), principal="User:*", super_users=["User:*"])
 
 
 def test_what_an_allowance_implies_a_denial_does_not() -> None:
