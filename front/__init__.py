@@ -13,14 +13,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mockraft.brokers import BrokerState, SimulatedBroker
     from mockraft.controller_door import Controller, SyncController
+    from mockraft.quorum_door import Quorum, SyncQuorum
 
-__all__ = ["BrokerState", "Controller", "SimulatedBroker", "SyncController"]
+__all__ = ["BrokerState", "Controller", "Quorum", "SimulatedBroker", "SyncController", "SyncQuorum"]
 
 _HOMES = {
     "BrokerState": "mockraft.brokers",
     "Controller": "mockraft.controller_door",
+    "Quorum": "mockraft.quorum_door",
     "SimulatedBroker": "mockraft.brokers",
     "SyncController": "mockraft.controller_door",
+    "SyncQuorum": "mockraft.quorum_door",
 }
 
 

@@ -22,25 +22,31 @@ class KafkaProcessError(RuntimeError):
     """A process did not do what was waited for; the message ends with the last lines of its log."""
 
 
-def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nothing listens on and that was not given before.
+def free_port(in_a_row: int = 1) -> int:
+    """A TCP port of 127.0.0.1 that nothing listens on and that was not given before; the first of so many in a row.
 
     It lies below the range the system takes the ports of outgoing connections from: a client that keeps trying to
     reach a stopped broker cannot take the broker's port, or connect to itself through it.
     """
     chance = random.SystemRandom()
     while True:
-        port = chance.randrange(20_000, 32_000)
-        if port in _ports_given:
-            continue
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        _ports_given.add(port)
-        return port
+        first = chance.randrange(20_000, 32_000)
+        ports = range(first, first + in_a_row)
+        if all(map(_is_free, ports)):
+            _ports_given.update(ports)
+            return first
+
+
+def _is_free(port: int) -> bool:
+    if port in _ports_given:
+        return False
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def wait_until(condition: Callable[[], T], timeout_s: float, what: str) -> T:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from mockraft import serve_quorum as quorum
 from mockraft import serve_security as security
 from mockraft.proposal_options import Profile, Schemas, overlay
 from mockraft.proposals import rules_of
@@ -34,7 +35,7 @@ DATA_DIR_UNUSABLE = 4
 
 _log = logging.getLogger("mockraft.serve")
 
-ABOUT = """Run a Kafka KRaft controller that brokers can use as their only one.
+ABOUT = """Run a Kafka KRaft controller, or a quorum of several, that brokers can use as their only one.
 
 Prints one line on stdout once it accepts connections:
 
@@ -103,7 +104,6 @@ SuperUsers = Annotated[
 AllowEveryone = Annotated[
     bool, typer.Option("--allow-everyone-if-no-acl-found", help="A resource without any ACL is everybody's.")
 ]
-Controllers = Annotated[int, typer.Option(min=1, max=1, help="Controllers of the quorum; this version has one.")]
 AdminPort = Annotated[str, typer.Option(help="Port of the admin API; this version has none, so: off.")]
 Brokers = Annotated[int, typer.Option(min=0, help="Also run so many simulated brokers in this process.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random, for runs that repeat.")]
@@ -190,7 +190,10 @@ def serve(
     unauthenticated_connections_max: security.UnauthenticatedConnectionsMax = 4_096,
     profile: Profile = None,
     schemas: Schemas = None,
-    controllers: Controllers = 1,
+    controllers: quorum.Controllers = 1,
+    initial_controllers: quorum.InitialControllers = None,
+    controller_quorum_voters: quorum.QuorumVoters = None,
+    controller_quorum_bootstrap_servers: quorum.QuorumBootstrapServers = None,
     brokers: Brokers = 0,
     admin_port: AdminPort = "off",
     seed: Seed = None,
@@ -220,8 +223,9 @@ def _serve(options: dict[str, Any]) -> int:
     configure(options["log_level"], options["log_json"])
     chance = random.Random(options["seed"])
     descriptors = _raise_descriptor_limit()
-    cluster_id = options["cluster_id"] or _cluster_id_of(options["data_dir"]) or random_cluster_id(chance)
-    options |= {
+    first_data_dir = quorum.first_data_dir(options)
+    cluster_id = options["cluster_id"] or _cluster_id_of(first_data_dir) or random_cluster_id(chance)
+    options |= quorum.checked(options) | {
         "cluster_id": _cluster_id(cluster_id),
         "metadata_version": _metadata_version(options["metadata_version"]),
         "overlay": overlay(options["profile"], options["schemas"]),
@@ -233,7 +237,7 @@ def _serve(options: dict[str, Any]) -> int:
         about = "the simulated brokers must log in: say as whom with --client-config-file"
         raise typer.BadParameter(about, param_hint="--brokers")
     with asyncio.Runner(loop_factory=event_loop) as runner:
-        return runner.run(_run(config, chance, options["brokers"]))
+        return runner.run(_run(config, options["controllers"], chance, options["brokers"]))
 
 
 def _config(options: Mapping[str, Any]) -> ControllerConfig:
@@ -252,13 +256,12 @@ def _config(options: Mapping[str, Any]) -> ControllerConfig:
     return config
 
 
-async def _run(config: ControllerConfig, chance: random.Random, brokers: int) -> int:
+async def _run(config: ControllerConfig, controllers: int, chance: random.Random, brokers: int) -> int:
     """Serve until a signal; gives the exit code."""
     from mockraft.server.controller.data_dir import DataDirError
-    from mockraft.server.running import RunningController
 
     try:
-        running = await RunningController.start(config, chance=chance)
+        running, nodes = await quorum.start(config, controllers, chance)
     except DataDirError as error:
         return _fail(DATA_DIR_UNUSABLE, str(error))
     except OSError as error:
@@ -269,20 +272,21 @@ async def _run(config: ControllerConfig, chance: random.Random, brokers: int) ->
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    running.node.journal.subscribe(_log_entry)
+    for each in nodes.values():
+        each.node.journal.subscribe(_log_entry)
     async with contextlib.AsyncExitStack() as undo:
         undo.push_async_callback(running.stop)
         print(
-            f"mockraft ready bootstrap={running.bootstrap} cluster_id={config.cluster_id} node_id={config.node_id} "
-            "admin=off",
+            f"mockraft ready bootstrap={running.bootstrap} cluster_id={config.cluster_id} "
+            f"node_id={','.join(map(str, nodes))} admin=off",
             flush=True,
         )
         if brokers:
             from mockraft.brokers.fleet import start_brokers
 
-            address = (running.config.voter_host, running.config.voter_port)
+            addresses = [(each.config.voter_host, each.config.voter_port) for each in nodes.values()]
             own = config.own_client_security
-            fleet = await start_brokers([address], config.cluster_id, brokers, chance=chance, security=own)
+            fleet = await start_brokers(addresses, config.cluster_id, brokers, chance=chance, security=own)
             undo.push_async_callback(fleet.shut_down)
         gc.freeze()
         await stopped.wait()

@@ -11,13 +11,14 @@ from mockraft.child_process import ChildProcess, KafkaProcessError, free_port
 
 
 class MockraftController(ChildProcess):
-    """One mockraft controller in a process of its own.
+    """A mockraft controller, or a quorum of several, in a process of its own.
 
     Args:
         directory: where its log (and, with ``keep_data``, its data folder ``data``) lives; made when it is not there.
         cluster_id: the cluster's id.
         metadata_version: the release to start with, for instance ``4.1-IV1``; None for mockraft's default.
         session_timeout_ms: after how long without a heartbeat a broker is fenced; None for mockraft's default.
+        controllers: how many nodes the quorum in the process has, with ports in a row.
         keep_data: whether the metadata log is kept on disk, so that a restart carries on.
         options: more options of ``mockraft serve``.
     """
@@ -29,6 +30,7 @@ class MockraftController(ChildProcess):
         *,
         metadata_version: str | None = None,
         session_timeout_ms: int | None = None,
+        controllers: int = 1,
         keep_data: bool = True,
         options: Sequence[str] = (),
     ) -> None:
@@ -36,7 +38,8 @@ class MockraftController(ChildProcess):
         self.cluster_id = cluster_id
         self.data_dir = directory / "data" if keep_data else None
         self.host = "127.0.0.1"
-        self.port = free_port()
+        self.port = free_port(controllers)
+        self.controllers = controllers
         self.options = ["--host", self.host, "--port", str(self.port), "--cluster-id", cluster_id]
         if metadata_version is not None:
             self.options += ["--metadata-version", metadata_version]
@@ -44,12 +47,14 @@ class MockraftController(ChildProcess):
             self.options += ["--session-timeout-ms", str(session_timeout_ms)]
         if self.data_dir is not None:
             self.options += ["--data-dir", str(self.data_dir)]
+        if controllers > 1:
+            self.options += ["--controllers", str(controllers)]
         self.options += options
 
     @property
     def bootstrap(self) -> str:
-        """``host:port`` of the controller listener."""
-        return f"{self.host}:{self.port}"
+        """``host:port`` of every node's listener, with commas between."""
+        return ",".join(f"{self.host}:{port}" for port in range(self.port, self.port + self.controllers))
 
     def start(self) -> None:
         """Start ``mockraft serve``; it accepts connections once `wait_until_running` returns."""

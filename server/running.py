@@ -112,10 +112,13 @@ def random_cluster_id(chance: random.Random) -> str:
             return text
 
 
+def advertised_host(config: ControllerConfig) -> str | None:
+    """Host for others to connect to, None where it is the one listened on: nobody can connect to a wildcard."""
+    if config.advertised_host is None and config.host in WILDCARD_HOSTS:
+        return socket.gethostname()
+    return config.advertised_host
+
+
 def _advertised(config: ControllerConfig, bound: socket.socket) -> ControllerConfig:
     """The options with the real port, and with a host that others can connect to."""
-    port = bound.getsockname()[1]
-    host = config.advertised_host
-    if host is None and config.host in WILDCARD_HOSTS:
-        host = socket.gethostname()
-    return dataclasses.replace(config, port=port, advertised_host=host)
+    return dataclasses.replace(config, port=bound.getsockname()[1], advertised_host=advertised_host(config))

@@ -55,11 +55,11 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
         for endpoint in registration.endpoints
         if endpoint.name == ctx.listener
     ]
-    leader_id = controller.config.node_id
+    leader_id = controller.raft.leader_id
     response = DescribeClusterResponse(
         endpoint_type=CONTROLLER_ENDPOINT,
         cluster_id=controller.config.cluster_id,
-        controller_id=leader_id if any(node.broker_id == leader_id for node in nodes) else -1,
+        controller_id=next((node.broker_id for node in nodes if node.broker_id == leader_id), -1),
         brokers=nodes,
     )
     if request.include_cluster_authorized_operations:

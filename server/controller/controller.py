@@ -103,6 +103,8 @@ class Controller:
             self._apply_log(self.log.high_watermark)
         elif self.log.high_watermark >= self.pending_offset:
             self.pending_offset = 0
+        # A snapshot is of what is committed, and a tick comes while what it wrote is not.
+        self._snapshot_if_due(now_ms)
 
     def truncated(self, now_ms: int) -> None:
         """The log lost its end, or begins after a snapshot that was fetched."""

@@ -10,6 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft.kafka_cluster import ControllerKind, KafkaCluster
 from mockraft.kafka_jars import KafkaUnavailableError, classpath, java
-from mockraft.kafka_processes import wait_until
+from mockraft.kafka_processes import KafkaBroker, wait_until
 
 _VERSIONS = ("4.3.1", "4.1.1", "3.9.1")
 _LAST_LINES = 12
@@ -26,7 +27,7 @@ _LINE_LENGTH = 240
 _NO_LEADER_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _NOTED = re.compile(r" (WARN|ERROR|FATAL) |BrokerLifecycleManager|Traceback|Exception")
 
-_clusters: list[KafkaCluster] = []
+_clusters: list[Any] = []
 _not_run: list[str] = []
 
 
@@ -101,6 +102,44 @@ def start_cluster(
     for cluster in started:
         cluster.kill()
         _clusters.remove(cluster)
+
+
+class Brokers:
+    """Real brokers of a controller that somebody else started."""
+
+    def __init__(self, brokers: list[KafkaBroker]) -> None:
+        self.processes = brokers
+
+
+@pytest.fixture(scope="module")
+def start_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., dict[int, KafkaBroker]]]:
+    """`start_brokers(controllers, cluster_id, count)`: real brokers that run, by id; none is left after the module."""
+    started: list[Brokers] = []
+
+    def start(controllers: str, cluster_id: str, count: int, **properties: str) -> dict[int, KafkaBroker]:
+        folder = tmp_path_factory.mktemp("brokers")
+        usual = {"replica.lag.time.max.ms": "6000", "auto.create.topics.enable": "false"}
+        usual |= {key.replace("_", "."): value for key, value in properties.items()}
+        brokers = [
+            KafkaBroker(node_id, folder / f"broker-{node_id}", cluster_id, controllers, properties=usual)
+            for node_id in range(1, count + 1)
+        ]
+        started.append(Brokers(brokers))
+        _clusters.append(started[-1])
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            for done in [pool.submit(broker.format) for broker in brokers]:
+                done.result()
+        for broker in brokers:
+            broker.start()
+        for broker in brokers:
+            broker.wait_until_running()
+        return {broker.node_id: broker for broker in brokers}
+
+    yield start
+    for each in started:
+        for broker in each.processes:
+            broker.kill()
+        _clusters.remove(each)
 
 
 @pytest.fixture(scope="session")

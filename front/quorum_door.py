@@ -1,0 +1,220 @@
+"""Several controllers inside the test's own process, and what a test does to them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from mockraft.controller_door import configured
+from mockraft.loop_thread import LoopThread
+from mockraft.server.clock import Clock
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.data_dir import cluster_id_of
+from mockraft.server.running import RunningController
+from mockraft.server.running_quorum import PATIENCE_S, RunningQuorum, folder
+
+T = TypeVar("T")
+
+
+class Quorum:
+    """A quorum of KRaft controllers on ports of the loopback, for as long as the `async with` block lasts.
+
+    Node ids go up from `node_id` (3000), ports from `port` (0: each takes a free one). Other options are those of
+    `Controller`. Without a `data_dir` the logs are in a temporary folder, so that a killed node finds its own again.
+    With one that was used before, `port` must be the one it was used with, as the log names the ports.
+
+        async with Quorum(3) as quorum:
+            properties["controller.quorum.bootstrap.servers"] = quorum.bootstrap
+            await quorum.elect(3001)
+    """
+
+    def __init__(
+        self,
+        controllers: int = 3,
+        config: ControllerConfig | None = None,
+        *,
+        clock: Clock | None = None,
+        **options: Any,
+    ) -> None:
+        if controllers < 1:
+            raise ValueError(f"controllers={controllers}: a quorum has at least one")
+        self.controllers = controllers
+        self._chance = random.Random(options.get("seed"))
+        if config is None and options.get("data_dir"):
+            found = cluster_id_of(folder(Path(options["data_dir"]), options.get("node_id", ControllerConfig().node_id)))
+            options = {"cluster_id": found, **options} if found else options
+        self._config = configured(config, self._chance, **options)
+        self._clock = clock
+        self._running: RunningQuorum | None = None
+
+    @classmethod
+    def sync(
+        cls, controllers: int = 3, config: ControllerConfig | None = None, *, clock: Clock | None = None, **options: Any
+    ) -> SyncQuorum:
+        """The same for a test without asyncio: `with Quorum.sync(3) as quorum`; it runs in a thread of its own."""
+        return SyncQuorum(cls(controllers, config, clock=clock, **options))
+
+    async def __aenter__(self) -> Self:
+        self._running = await RunningQuorum.start(self._config, self.controllers, self._clock, self._chance)
+        try:
+            await self._running.wait_for_leader()
+        except BaseException:
+            await self._end()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._end()
+
+    @property
+    def running(self) -> RunningQuorum:
+        """What runs: the nodes by id. RuntimeError outside the `with` block."""
+        if self._running is None:
+            raise RuntimeError("the quorum does not run: use it inside its `with` block")
+        return self._running
+
+    @property
+    def bootstrap(self) -> str:
+        """What brokers need as `controller.quorum.bootstrap.servers`: every node's host:port."""
+        return self.running.bootstrap
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id; brokers are formatted with it."""
+        return self._config.cluster_id
+
+    @property
+    def node_ids(self) -> list[int]:
+        """The nodes, running or not."""
+        return list(self.running.configs)
+
+    @property
+    def active(self) -> int | None:
+        """The active controller's node id, None while there is none."""
+        return self.running.active
+
+    def node(self, node_id: int) -> RunningController:
+        """A running node: its controller, listener and journal. KeyError when it does not run."""
+        return self.running.nodes[node_id]
+
+    async def wait_for_leader(self, timeout_s: float = PATIENCE_S) -> int:
+        """Return the active controller's id once there is one. TimeoutError."""
+        return await self.running.wait_for_leader(timeout_s)
+
+    async def elect(self, node_id: int, timeout_s: float = PATIENCE_S) -> None:
+        """Make a node the active controller, by an election in a new epoch.
+
+        QuorumError when it does not run, TimeoutError when no majority votes for it.
+        """
+        await self.running.elect(node_id, timeout_s)
+
+    async def resign(self, timeout_s: float = PATIENCE_S) -> int:
+        """The active controller gives up its epoch; gives the id of the next one. QuorumError, TimeoutError."""
+        return await self.running.resign(timeout_s)
+
+    async def partition(self, *node_ids: int, brokers: bool = False) -> None:
+        """Cut these nodes off from the other nodes, in place of any cut before; with `brokers` from everybody."""
+        self.running.partition(*node_ids, brokers=brokers)
+
+    async def heal(self) -> None:
+        """Take every cut back."""
+        self.running.heal()
+
+    async def kill(self, node_id: int) -> None:
+        """End a node as kill -9 ends a process. QuorumError when it does not run."""
+        await self.running.kill(node_id)
+
+    async def restart(self, node_id: int) -> None:
+        """Start a node again with the port and the log it had."""
+        await self.running.restart(node_id)
+
+    async def _end(self) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            await running.stop()
+
+
+class SyncQuorum:
+    """A quorum in a thread of its own, as long as the `with` block lasts; made by `Quorum.sync`."""
+
+    def __init__(self, quorum: Quorum) -> None:
+        self._quorum = quorum
+        self._thread = LoopThread("mockraft-quorum")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        try:
+            self._thread.run(self._quorum.__aenter__())
+        except BaseException:
+            self._thread.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._thread.run(self._quorum.__aexit__(None, None, None))
+        finally:
+            self._thread.stop()
+
+    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call in the quorum's thread and give its result: whatever changes or reads more than the journals."""
+        return self._thread.call(function, *arguments)
+
+    @property
+    def bootstrap(self) -> str:
+        """What brokers need as `controller.quorum.bootstrap.servers`: every node's host:port."""
+        return self._quorum.bootstrap
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id; brokers are formatted with it."""
+        return self._quorum.cluster_id
+
+    @property
+    def node_ids(self) -> list[int]:
+        """The nodes, running or not."""
+        return self._quorum.node_ids
+
+    @property
+    def active(self) -> int | None:
+        """The active controller's node id, None while there is none."""
+        return self.call(lambda: self._quorum.active)
+
+    def node(self, node_id: int) -> RunningController:
+        """A running node; touch it through `call` only. KeyError when it does not run."""
+        return self._quorum.node(node_id)
+
+    def wait_for_leader(self, timeout_s: float = PATIENCE_S) -> int:
+        """Return the active controller's id once there is one. TimeoutError."""
+        return self._thread.run(self._quorum.wait_for_leader(timeout_s))
+
+    def elect(self, node_id: int, timeout_s: float = PATIENCE_S) -> None:
+        """Make a node the active controller. QuorumError, TimeoutError."""
+        self._thread.run(self._quorum.elect(node_id, timeout_s))
+
+    def resign(self, timeout_s: float = PATIENCE_S) -> int:
+        """The active controller gives up its epoch; gives the id of the next one. QuorumError, TimeoutError."""
+        return self._thread.run(self._quorum.resign(timeout_s))
+
+    def partition(self, *node_ids: int, brokers: bool = False) -> None:
+        """Cut these nodes off from the other nodes, in place of any cut before; with `brokers` from everybody."""
+        self._thread.run(self._quorum.partition(*node_ids, brokers=brokers))
+
+    def heal(self) -> None:
+        """Take every cut back."""
+        self._thread.run(self._quorum.heal())
+
+    def kill(self, node_id: int) -> None:
+        """End a node as kill -9 ends a process. QuorumError when it does not run."""
+        self._thread.run(self._quorum.kill(node_id))
+
+    def restart(self, node_id: int) -> None:
+        """Start a node again with the port and the log it had."""
+        self._thread.run(self._quorum.restart(node_id))

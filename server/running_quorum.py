@@ -1,0 +1,266 @@
+"""Several controllers in one process, with one history: voters of one quorum that talk over their own listeners.
+
+What a script does to them is what happens to processes: a kill tells nobody, a cut link swallows what is sent on it,
+an election is one that raft holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import hashlib
+import random
+import socket
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from mockraft.server.clock import Clock, RealClock
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.controller import STANDBY
+from mockraft.server.controller.data_dir import DataDirError
+from mockraft.server.running import RunningController, advertised_host
+from mockraft.server.tcp import bind
+from mockraft.wire import uuids
+
+PATIENCE_S = 20.0
+"""How long a script's wish may take; an election by timeout takes two seconds at the most, a few of them more."""
+
+_LOOK_AGAIN_S = 0.005
+_ELECTION_S = 1.0
+
+
+class QuorumError(RuntimeError):
+    """A script wants what the quorum cannot do as it stands; the message says how it stands."""
+
+
+class RunningQuorum:
+    """The nodes of one quorum; made by `start`, ended by `stop`.
+
+    `configs` and `nodes` are by node id; a node that is killed is not in `nodes`.
+    """
+
+    def __init__(self, configs: dict[int, ControllerConfig], clock: Clock, chance: random.Random) -> None:
+        self.configs = configs
+        self.nodes: dict[int, RunningController] = {}
+        self._clock = clock
+        self._chance = chance
+        self._apart: frozenset[int] = frozenset()
+        self._shut: set[int] = set()
+        self._undo = contextlib.ExitStack()
+
+    @classmethod
+    async def start(
+        cls,
+        config: ControllerConfig,
+        controllers: int,
+        clock: Clock | None = None,
+        chance: random.Random | None = None,
+    ) -> RunningQuorum:
+        """Start `controllers` nodes with the ids from `config.node_id` on, and hold their first election.
+
+        Ports go up from `config.port`; with 0 each takes any free one. Each has the folder `controller-ID` of
+        `config.data_dir`; without one, of a temporary folder, so that a killed node finds its log again. OSError when a
+        port is taken, DataDirError when a folder cannot be used.
+        """
+        chance = chance or random.Random(config.seed)
+        ids = range(config.node_id, config.node_id + controllers)
+        with contextlib.ExitStack() as unused:
+            data_dir = config.data_dir
+            if data_dir is None:
+                data_dir = Path(unused.enter_context(tempfile.TemporaryDirectory(prefix="mockraft-quorum-")))
+            elif config.port == 0 and folder(data_dir, config.node_id).exists():
+                raise DataDirError(f"data dir {data_dir}: its quorum has ports of its own, which port 0 cannot be")
+            bound: dict[int, socket.socket] = {}
+            for index, node_id in enumerate(ids):
+                bound[node_id] = bind(config.host, config.port + index if config.port else 0)
+                unused.callback(bound[node_id].close)
+            configs = quorum_configs(config, data_dir, {node_id: s.getsockname()[1] for node_id, s in bound.items()})
+            quorum = cls(configs, clock or RealClock(), chance)
+            try:
+                for node_id in ids:
+                    await quorum._start_node(node_id, bound[node_id])
+            except BaseException:
+                await quorum.stop()
+                raise
+            quorum._undo = unused.pop_all()
+        if controllers > 1:
+            # The first election need not wait until somebody misses a leader.
+            longest = max(quorum.nodes, key=lambda node_id: (quorum._log_end(node_id), -node_id))
+            quorum._tell(longest, lambda node, now_ms: node.controller.raft.elect(now_ms))
+        return quorum
+
+    @property
+    def bootstrap(self) -> str:
+        """Where brokers connect to: every node's `host:port`, running or not."""
+        return ",".join(f"{config.voter_host}:{config.voter_port}" for config in self.configs.values())
+
+    @property
+    def active(self) -> int | None:
+        """The active controller's node id; of two that both think so the one of the newer epoch, None without any."""
+        epochs = {node_id: node.controller.epoch for node_id, node in self.nodes.items()}
+        best = max(epochs, key=epochs.__getitem__, default=None)
+        return None if best is None or epochs[best] == STANDBY else best
+
+    async def stop(self) -> None:
+        """End every node at once."""
+        for node_id in list(self.nodes):
+            await self.nodes.pop(node_id).kill()
+        self._undo.close()
+
+    async def wait_for_leader(self, timeout_s: float = PATIENCE_S) -> int:
+        """Return the active controller's id once there is one. TimeoutError."""
+        await self._until(lambda: self.active is not None, timeout_s, "a leader")
+        assert self.active is not None
+        return self.active
+
+    async def elect(self, node_id: int, timeout_s: float = PATIENCE_S) -> None:
+        """Make a node the active controller by an election in a new epoch, which it wins when it has the whole log.
+
+        QuorumError when it does not run, TimeoutError when a majority never votes for it.
+        """
+        self._check_runs(node_id)
+        give_up = asyncio.get_running_loop().time() + timeout_s
+        while self.active != node_id:
+            left_s = give_up - asyncio.get_running_loop().time()
+            await self._until(lambda: self._has_whole_log(node_id), left_s, f"node {node_id} to have the whole log")
+            self._tell(node_id, lambda node, now_ms: node.controller.raft.elect(now_ms))
+            # What was written in between may have cost it votes; then it is tried again.
+            with contextlib.suppress(TimeoutError):
+                await self._until(lambda: self.active == node_id, min(_ELECTION_S, left_s), "the election")
+
+    async def resign(self, timeout_s: float = PATIENCE_S) -> int:
+        """The active controller gives up its epoch; gives the id of the next one, which may be the same.
+
+        QuorumError without an active controller, TimeoutError when nobody follows it.
+        """
+        node_id = self.active
+        if node_id is None:
+            raise QuorumError(f"nobody can resign: no controller is active; {self._state()}")
+        epoch = self.nodes[node_id].controller.epoch
+        self._tell(node_id, lambda node, now_ms: node.controller.raft.resign(now_ms))
+        await self._until(lambda: self._active_epoch() > epoch, timeout_s, "another leader")
+        return await self.wait_for_leader(timeout_s)
+
+    def partition(self, *node_ids: int, brokers: bool = False) -> None:
+        """Cut these nodes off from the other nodes, in place of any cut before; with `brokers` from everybody.
+
+        Nodes that are cut off together still reach each other.
+        """
+        for node_id in node_ids:
+            if node_id not in self.configs:
+                raise QuorumError(f"there is no node {node_id}; {self._state()}")
+        self._apart = frozenset(node_ids)
+        self._shut = set(node_ids) if brokers else set()
+        self._cut()
+
+    def heal(self) -> None:
+        """Every node reaches every other, and brokers reach all, again."""
+        self.partition()
+
+    async def kill(self, node_id: int) -> None:
+        """End a node as kill -9 ends a process; what it wrote stays in its folder. QuorumError if it does not run."""
+        self._check_runs(node_id)
+        await self.nodes.pop(node_id).kill()
+
+    async def restart(self, node_id: int) -> None:
+        """Start a killed node on the port it had, or end a running one first. OSError when the port is taken."""
+        if node_id not in self.configs:
+            raise QuorumError(f"there is no node {node_id}; {self._state()}")
+        if node_id in self.nodes:
+            await self.kill(node_id)
+        await self._start_node(node_id)
+
+    async def _start_node(self, node_id: int, bound: socket.socket | None = None) -> None:
+        chance = random.Random(self._chance.getrandbits(64))
+        self.nodes[node_id] = await RunningController.start(self.configs[node_id], self._clock, chance, bound)
+        self._cut()
+
+    def _cut(self) -> None:
+        """Apply the cuts to every running node."""
+        for node_id, node in self.nodes.items():
+            others = [other for other in self.configs if (other in self._apart) != (node_id in self._apart)]
+            addresses = frozenset((self.configs[other].voter_host, self.configs[other].voter_port) for other in others)
+            node.listener.quorum_peers().cut(addresses)
+            node.listener.shut(node_id in self._shut)
+
+    def _tell(self, node_id: int, do: Callable[[RunningController, int], None]) -> None:
+        """Change a node's raft state by hand and let the node take it from there."""
+        node = self.nodes[node_id]
+        do(node, self._clock.now_ms())
+        node.listener.perform(node.node.tick(self._clock.now_ms()))
+
+    def _active_epoch(self) -> int:
+        return max((node.controller.epoch for node in self.nodes.values()), default=STANDBY)
+
+    def _has_whole_log(self, node_id: int) -> bool:
+        """Whether the node has all that any it can reach has, so that they may vote for it."""
+        own = self._log_end(node_id)
+        return all(
+            own >= self._log_end(other) for other in self.nodes if (other in self._apart) == (node_id in self._apart)
+        )
+
+    def _log_end(self, node_id: int) -> tuple[int, int]:
+        log = self.nodes[node_id].controller.log
+        return log.last_epoch, log.end_offset
+
+    def _check_runs(self, node_id: int) -> None:
+        if node_id not in self.nodes:
+            raise QuorumError(f"node {node_id} does not run; {self._state()}")
+
+    async def _until(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not condition():
+                    await asyncio.sleep(_LOOK_AGAIN_S)
+        except TimeoutError:
+            raise TimeoutError(f"waited {timeout_s:g} s for {what}; {self._state()}") from None
+
+    def _state(self) -> str:
+        told = []
+        for node_id in self.configs:
+            node = self.nodes.get(node_id)
+            if node is None:
+                told.append(f"{node_id} is not running")
+                continue
+            raft, log = node.controller.raft, node.controller.log
+            role = "active" if node.controller.epoch != STANDBY else f"follows {raft.leader_id}"
+            told.append(f"{node_id} {role} in epoch {raft.leader_epoch}, log end {log.end_offset}")
+        cut = f"; cut off: {sorted(self._apart)}" if self._apart else ""
+        return "; ".join(told) + cut
+
+
+def folder(data_dir: Path, node_id: int) -> Path:
+    """The data directory of one node of a quorum below the quorum's."""
+    return data_dir / f"controller-{node_id}"
+
+
+def directory_id(cluster_id: str, node_id: int) -> bytes:
+    """The directory id of a node of such a quorum: the same in every run, so that a half-made quorum can go on."""
+    digest = bytearray(hashlib.sha256(f"{cluster_id}/{node_id}".encode()).digest()[:16])
+    digest[6] = digest[6] & 0x0F | 0x40
+    digest[8] = digest[8] & 0x3F | 0x80
+    digest[0] &= 0x7F
+    return bytes(digest)
+
+
+def quorum_configs(config: ControllerConfig, data_dir: Path, ports: dict[int, int]) -> dict[int, ControllerConfig]:
+    """Each node's options: its own id, port and folder, and all nodes as the voters."""
+    host = advertised_host(config) or config.host
+    static = ",".join(f"{node_id}@{host}:{port}" for node_id, port in ports.items())
+    dynamic = ",".join(
+        f"{node_id}@{host}:{port}:{uuids.text_of(directory_id(config.cluster_id, node_id))}"
+        for node_id, port in ports.items()
+    )
+    return {
+        node_id: dataclasses.replace(
+            config,
+            node_id=node_id,
+            port=port,
+            data_dir=folder(data_dir, node_id),
+            initial_controllers=dynamic if config.kraft_version > 0 else None,
+            controller_quorum_voters=static if config.kraft_version == 0 else None,
+        )
+        for node_id, port in ports.items()
+    }

@@ -1,0 +1,183 @@
+"""Three controllers with one history: who answers, what is kept, and what vanishes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mockraft.server.controller.features import supported_features
+from mockraft.wire import error_codes
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+ALL = (3000, 3001, 3002)
+
+
+def registration(broker_id: int = 1) -> BrokerRegistrationRequest:
+    return BrokerRegistrationRequest(
+        broker_id=broker_id,
+        cluster_id="a-cluster",
+        incarnation_id=(1 << 100 | broker_id).to_bytes(16, "big"),
+        listeners=[Listener(name="PLAINTEXT", host=f"b{broker_id}", port=9092, security_protocol=0)],
+        features=[
+            Feature(name=name, min_supported_version=f.min_level, max_supported_version=f.max_level)
+            for name, f in supported_features().items()
+        ],
+        log_dirs=[(1 << 101 | broker_id).to_bytes(16, "big")],
+    )
+
+
+def start_broker(world: Any, broker_id: int = 1) -> int:
+    """Register and unfence a broker; gives its epoch."""
+    response = world.answer(world.active, registration(broker_id))
+    assert response.error_code == error_codes.NONE
+    beat = heartbeat(response.broker_epoch, broker_id, offset=response.broker_epoch)
+    assert world.answer(world.active, beat).is_fenced is False
+    return int(response.broker_epoch)
+
+
+def heartbeat(broker_epoch: int, broker_id: int = 1, *, offset: int = 1 << 40) -> BrokerHeartbeatRequest:
+    return BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=broker_epoch, current_metadata_offset=offset)
+
+
+def creation(name: str) -> CreateTopicsRequest:
+    return CreateTopicsRequest(
+        topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)], timeout_ms=1000
+    )
+
+
+def topics(world: Any, node_id: int) -> set[str]:
+    return set(world.controller(node_id).image.topics.by_name)
+
+
+def batches(world: Any, node_id: int) -> bytes:
+    return world.controller(node_id).log.read(0, 1 << 30)
+
+
+def test_every_node_has_the_same_log_and_the_same_image(world: Any) -> None:
+    start_broker(world)
+    assert world.answer(3000, creation("t")).topics[0].error_code == error_codes.NONE
+    world.until(world.settled, "all to have it")
+    for standby in (3001, 3002):
+        assert batches(world, standby) == batches(world, 3000)
+        assert topics(world, standby) == {"t"}
+        assert world.controller(standby).image == world.controller(3000).image
+
+
+def test_every_node_registers(world: Any) -> None:
+    world.until(lambda: set(world.controller(3002).image.cluster.controllers) == set(ALL), "three registrations")
+    told = world.answer(3001, DescribeClusterRequest(endpoint_type=2))
+    assert told.controller_id == 3000
+    assert {(node.broker_id, node.port) for node in told.brokers} == {(3000, 9093), (3001, 9094), (3002, 9095)}
+
+
+def test_below_3_7_no_node_registers(new_world: Callable[..., Any]) -> None:
+    world = new_world(metadata_version=14)
+    world.elect(3000)
+    world.pass_time(2_000)
+    assert all(not world.controller(node_id).image.cluster.controllers for node_id in ALL)
+
+
+def test_an_answer_waits_for_a_majority(world: Any) -> None:
+    start_broker(world)
+    world.kill(3001)
+    assert world.answer(3000, creation("two-of-three")).topics[0].error_code == error_codes.NONE
+    world.kill(3002)
+    number = world.ask(3000, creation("one-of-three"))
+    world.pass_time(500)
+    assert number not in world.responses
+    world.start(3002)
+    world.until(lambda: number in world.responses, "the answer")
+    assert world.responses[number].topics[0].error_code == error_codes.NONE
+    assert world.active == 3000
+
+
+def test_a_standby_says_who_is_active(world: Any) -> None:
+    response = world.answer(3001, creation("t"))
+    (topic,) = response.topics
+    assert topic.error_code == error_codes.NOT_CONTROLLER
+    assert topic.error_message == "The active controller appears to be node 3000."
+    assert world.answer(3002, heartbeat(1)).error_code == error_codes.NOT_CONTROLLER
+
+
+def test_a_failover_loses_nothing_acknowledged(world: Any) -> None:
+    epoch = start_broker(world)
+    assert world.answer(3000, creation("kept")).topics[0].error_code == error_codes.NONE
+    world.kill(3000)
+    world.until(lambda: world.active is not None, "a new leader")
+    new = world.active
+    assert new in (3001, 3002)
+    assert topics(world, new) == {"kept"}
+    assert world.answer(new, heartbeat(epoch)).error_code == error_codes.NONE
+    assert world.answer(new, creation("more")).topics[0].error_code == error_codes.NONE
+    world.start(3000)
+    world.until(lambda: topics(world, 3000) == {"kept", "more"}, "the old one to catch up")
+    assert world.active == new
+
+
+def test_brokers_get_a_fresh_session_from_the_next_leader(world: Any) -> None:
+    start_broker(world)
+    world.pass_time(8_000)
+    world.elect(3001)
+    world.pass_time(8_000)
+    assert not world.controller(3001).image.cluster.brokers[1].fenced
+    world.until(lambda: world.controller(3001).image.cluster.brokers[1].fenced, "the session to end", 3_000)
+
+
+@pytest.mark.parametrize("heal_first", [True, False])
+def test_what_a_cut_off_leader_writes_vanishes(world: Any, heal_first: bool) -> None:
+    start_broker(world)
+    world.until(world.settled, "all to have it")
+    world.apart = {3000}
+    number = world.ask(3000, creation("lost"))
+    assert topics(world, 3000) == {"lost"}
+    if heal_first:
+        world.until(lambda: world.active != 3000, "another leader")
+    else:
+        world.until(lambda: number in world.responses, "the old leader to notice")
+        assert world.responses[number].topics[0].error_code == error_codes.NOT_CONTROLLER
+        assert topics(world, 3000) == set()
+        world.until(lambda: world.active is not None, "another leader")
+    assert world.active in (3001, 3002)
+    assert world.answer(world.active, creation("kept")).topics[0].error_code == error_codes.NONE
+    world.apart = set()
+    world.until(lambda: topics(world, 3000) == {"kept"}, "the old leader to follow")
+    world.until(world.settled, "all to have it")
+    assert batches(world, 3000) == batches(world, world.active)
+    assert world.responses[number].topics[0].error_code == error_codes.NOT_CONTROLLER
+
+
+def test_an_active_one_that_resigns_is_followed_by_another(world: Any) -> None:
+    start_broker(world)
+    world.controller(3000).raft.resign(world.now_ms)
+    world.tick(3000)
+    world.until(lambda: world.active not in (None, 3000), "another leader", 3_000)
+    assert world.controller(3000).epoch < world.controller(world.active).epoch
+
+
+def test_all_of_them_killed_come_back_with_everything_acknowledged(world: Any) -> None:
+    start_broker(world)
+    assert world.answer(3000, creation("kept")).topics[0].error_code == error_codes.NONE
+    for node_id in ALL:
+        world.kill(node_id)
+    for node_id in ALL:
+        world.start(node_id)
+    world.until(lambda: world.active is not None, "a leader")
+    assert topics(world, world.active) == {"kept"}
+    assert world.answer(world.active, creation("more")).topics[0].error_code == error_codes.NONE
+
+
+def test_a_node_that_was_away_fetches_a_snapshot(new_world: Callable[..., Any]) -> None:
+    small = {"metadata_log_max_record_bytes_between_snapshots": 500, "metadata_max_retention_bytes": 500}
+    world = new_world(**small)
+    world.elect(3000)
+    start_broker(world)
+    world.kill(3002)
+    for number in range(20):
+        assert world.answer(3000, creation(f"t{number}")).topics[0].error_code == error_codes.NONE
+    world.pass_time(1_000)
+    assert world.controller(3000).log.start_offset > 0
+    world.start(3002)
+    world.until(lambda: len(topics(world, 3002)) == 20, "the one that was away to have all")
+    assert world.controller(3002).image.topics == world.controller(3000).image.topics
