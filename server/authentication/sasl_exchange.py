@@ -170,7 +170,11 @@ class SaslExchange:
         self._has_headers = request.api_version >= 1
         if body.mechanism not in enabled:
             answer.response.error_code = error_codes.UNSUPPORTED_SASL_MECHANISM
-            return Verdict(answer=answer, failure=f"refused: SASL mechanism {body.mechanism!r} is not enabled")
+            # Kafka's network thread finds this out itself the second time, and says nothing.
+            return Verdict(
+                answer=None if self._reauthenticates else answer,
+                failure=f"refused: SASL mechanism {body.mechanism!r} is not enabled",
+            )
         if self._reauthenticates and body.mechanism != self._name:
             self.state = State.REAUTH_BAD_MECHANISM
             return Verdict(answer=answer)

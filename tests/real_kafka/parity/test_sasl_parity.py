@@ -1,0 +1,288 @@
+"""The same log-ins, right and wrong, on a SASL listener of Kafka's controller and of ours: each answer and each end."""
+
+import re
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import pytest
+from mockraft import Controller
+from mockraft.kafka_processes import KafkaController, random_uuid
+from mockraft.wire import messages, sasl
+from mockraft.wire.connection import FrameReader, read_response_body, write_request
+from mockraft.wire.json_form import to_json
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.messages.metadata_request import MetadataRequest
+from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+from mockraft.wire.scram import ScramUser
+
+pytestmark = pytest.mark.real_kafka
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+LISTENER = "listener.name.controller."
+PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+SESSION_MS = 3_600_000
+SESSIONS = "SCRAM-SHA-512"
+"""The mechanism whose sessions have an end on Kafka's listener; ours has none or all, so it is a second controller."""
+
+
+class Wire:
+    """One connection: what is sent, what comes back, and whether it ends."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.socket = socket.create_connection(address, timeout=20)
+        self._frames = FrameReader()
+        self._correlation_id = 0
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def send(self, data: bytes) -> bytes | None:
+        """The next frame, None where the connection ends instead."""
+        try:
+            self.socket.sendall(data)
+            while True:
+                data = self.socket.recv(1 << 16)
+                if not data:
+                    return None
+                if frames := self._frames.receive_data(data):
+                    return frames[0]
+        except ConnectionError:
+            return None
+
+    def bare(self, token: bytes) -> Any:
+        return self.send(len(token).to_bytes(4, "big") + token)
+
+    def ask(self, message: Any, version: int) -> Any:
+        self._correlation_id += 1
+        frame = self.send(write_request(message, version, self._correlation_id, "parity"))
+        if frame is None:
+            return "closed"
+        offset = 4 + messages.response_header_version(message.api_key, version)
+        response = read_response_body(frame, offset, message.api_key, version)
+        tree = to_json(response, version)
+        if message.api_key == ApiVersionsRequest.api_key and not tree["errorCode"]:
+            return "versions"
+        return tree
+
+    def ends(self) -> bool:
+        """Whether nothing comes any more. A connection that stays is asked for something."""
+        return self.ask(DescribeClusterRequest(endpoint_type=2), 1) == "closed"
+
+    def shake(self, mechanism: str, version: int = 1) -> Any:
+        return self.ask(SaslHandshakeRequest(mechanism=mechanism), version)
+
+    def token(self, token: bytes, version: int = 2) -> Any:
+        tree = self.ask(SaslAuthenticateRequest(auth_bytes=token), version)
+        return {**tree, "authBytes": _shape(tree["authBytes"])} if isinstance(tree, dict) else tree
+
+    def log_in(self, mechanism: str, user: str, password: str) -> list[Any]:
+        """Every answer on the way; the server's proof is checked."""
+        answers = [self.shake(mechanism)]
+        tokens = sasl.tokens(sasl.SaslLogin(mechanism, user, password), "nonce")
+        token = next(tokens)
+        while True:
+            request = SaslAuthenticateRequest(auth_bytes=token)
+            self._correlation_id += 1
+            frame = self.send(write_request(request, 2, self._correlation_id, "parity"))
+            if frame is None:
+                return [*answers, "closed"]
+            response = read_response_body(frame, 5, request.api_key, 2)
+            answers.append({**to_json(response, 2), "authBytes": _shape(response.auth_bytes)})
+            if response.error_code:
+                return [*answers, self.ends()]
+            try:
+                token = tokens.send(response.auth_bytes)
+            except StopIteration:
+                return [*answers, self.ends()]
+
+
+def _shape(data: Any) -> str:
+    """What stays of a token when what chance makes is taken out."""
+    import base64
+
+    raw = base64.b64decode(data) if isinstance(data, str) else data
+    return re.sub(r"(?<=nonce)[0-9a-z]+|(?<=s=)[^,]+|(?<=v=).+", "…", raw.decode("latin-1"))
+
+
+Case = Callable[[Wire], Any]
+
+
+def asked(*steps: tuple[Any, int]) -> Case:
+    return lambda wire: [wire.ask(message, version) for message, version in steps]
+
+
+VERSIONS = ApiVersionsRequest(client_software_name="parity", client_software_version="1")
+PLAIN = SaslHandshakeRequest(mechanism="PLAIN")
+BAD_NAME = ApiVersionsRequest(client_software_name="no name!", client_software_version="1")
+ALICE = SaslAuthenticateRequest(auth_bytes=b"\0alice\0alice-secret")
+TOPICS = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)])
+
+CASES: dict[str, Case] = {
+    **{
+        f"{mechanism} of {user} with {password}": lambda wire, login=(mechanism, user, password): wire.log_in(*login)
+        for mechanism in MECHANISMS[:2]
+        for user, password in (("alice", "alice-secret"), ("alice", "wrong"), ("nobody", "alice-secret"))
+    },
+    "versions, handshake, token": asked((VERSIONS, 4), (PLAIN, 1), (ALICE, 2)),
+    "tokens of version 0": asked((PLAIN, 1), (ALICE, 0)),
+    "tokens of version 1": asked((PLAIN, 1), (ALICE, 1)),
+    "versions twice": asked((VERSIONS, 4), (VERSIONS, 4)),
+    "versions of no client, then of one": asked((BAD_NAME, 3), (VERSIONS, 3), (PLAIN, 1)),
+    "versions while a token is awaited": asked((PLAIN, 1), (VERSIONS, 3)),
+    "handshake while a token is awaited": asked((PLAIN, 1), (PLAIN, 1)),
+    "heartbeat while a token is awaited": asked((PLAIN, 1), (BrokerHeartbeatRequest(), 1)),
+    "topics while a token is awaited": asked((PLAIN, 1), (TOPICS, 5)),
+    "heartbeat first": asked((BrokerHeartbeatRequest(), 1)),
+    "metadata first": asked((MetadataRequest(), 9)),
+    "token first": asked((ALICE, 2)),
+    "unknown mechanism": lambda wire: [wire.shake("GSSAPI"), wire.ends()],
+    "unknown mechanism, version 0": lambda wire: [wire.shake("OAUTHBEARER", 0), wire.ends()],
+    "handshake when known": lambda wire: [*wire.log_in("PLAIN", "alice", "alice-secret"), wire.shake("PLAIN")],
+    "token when known": lambda wire: [*wire.log_in("PLAIN", "alice", "alice-secret"), wire.token(b"")],
+    "bare token": lambda wire: [wire.shake("PLAIN", 0), wire.bare(b"\0alice\0alice-secret"), wire.ends()],
+    "wrong bare token": lambda wire: [wire.shake("PLAIN", 0), wire.bare(b"\0alice\0no")],
+    "garbage": lambda wire: wire.bare(b"\xff" * 20),
+    "an http client": lambda wire: wire.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+    "a token of half a megabyte and more": lambda wire: [
+        wire.shake("PLAIN"),
+        wire.send((524_289).to_bytes(4, "big") + bytes(9)),
+    ],
+    "a negative length": lambda wire: wire.send(b"\xff\xff\xff\xff"),
+    **{
+        f"plain {token!r}": lambda wire, t=token: [wire.shake("PLAIN"), wire.token(t), wire.ends()]
+        for token in (
+            b"",
+            b"alice\0alice-secret",
+            b"\0alice\0alice-secret\0",
+            b"\0\0x",
+            b"\0alice\0",
+            b"root\0alice\0alice-secret",
+            b"root\0alice\0wrong",
+            b"alice\0alice\0alice-secret",
+            b"\0\xff\0\xff",
+        )
+    },
+    **{
+        f"scram {token!r}": lambda wire, t=token: [wire.shake("SCRAM-SHA-256"), wire.token(t), wire.ends()]
+        for token in (
+            b"",
+            b"n,,n=alice",
+            b"y,,n=alice,r=nonce",
+            b"n,a=alice,n=alice,r=nonce",
+            b"n,a=root,n=alice,r=nonce",
+            b"n,,m=x,n=alice,r=nonce",
+            b"n,,n=alice,r=nonce,x=y",
+            b"n,,n=alice,r=nonce,tokenauth=true",
+            b"n,,n=alice,r=nonce,tokenauth=false",
+            b"n,,n=a=2Dlice,r=nonce",
+            b"n,,n=al=3Dice,r=nonce",
+        )
+    },
+    **{
+        f"scram, then {token!r}": lambda wire, t=token: [
+            wire.shake("SCRAM-SHA-256"),
+            wire.token(b"n,,n=alice,r=nonce"),
+            wire.token(t),
+            wire.ends(),
+        ]
+        for token in (b"", b"c=biws,r=nonce,p=AAAA", b"n,,n=alice,r=nonce", b"c=biws,r=other,p=" + b"A" * 88)
+    },
+}
+
+
+def added(user: ScramUser) -> str:
+    return f"{user.mechanism}=[name={user.name},password={user.password}]"
+
+
+class Addresses(NamedTuple):
+    kafka: tuple[str, int]
+    ours: tuple[str, int]
+    with_sessions: tuple[str, int]
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
+    """Kafka's listener and ours, with the user alice in every mechanism."""
+    kafka = KafkaController(tmp_path_factory.mktemp("kafka"), random_uuid())
+    login = 'username="alice" password="alice-secret"'
+    kafka.properties |= {
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        f"{LISTENER}sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        f"{LISTENER}plain.sasl.jaas.config": f'{PLAIN_MODULE} required {login} user_alice="alice-secret";',
+        f"{LISTENER}{SESSIONS.lower()}.connections.max.reauth.ms": str(SESSION_MS),
+        **{f"{LISTENER}{name.lower()}.sasl.jaas.config": f"{SCRAM_MODULE} required;" for name in MECHANISMS[1:]},
+    }
+    users = [ScramUser(name, f"{name}-secret", mechanism) for mechanism in MECHANISMS[1:] for name in ("alice", "bob")]
+    kafka.format(*(text for user in users for text in ("--add-scram", added(user))))
+    kafka.start()
+    try:
+        kafka.wait_until_running()
+        options = {
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_enabled_mechanisms": MECHANISMS,
+            "plain_users": {"alice": "alice-secret"},
+            "scram_users": tuple(users),
+        }
+        with (
+            Controller.sync(**options) as ours,
+            Controller.sync(**options, connections_max_reauth_ms=SESSION_MS) as with_sessions,
+        ):
+            yield Addresses(*((each.host, each.port) for each in (kafka, ours, with_sessions)))
+    finally:
+        kafka.kill()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_log_in_goes_as_on_kafkas_controller(addresses: Addresses, case: str) -> None:
+    assert on(addresses.ours, CASES[case]) == on(addresses.kafka, CASES[case])
+
+
+def on(address: tuple[str, int], case: Case) -> Any:
+    with closing(Wire(address)) as wire:
+        return case(wire)
+
+
+def log_ins(*logins: tuple[str, str, str]) -> Case:
+    return lambda wire: [wire.log_in(*login) for login in logins]
+
+
+AGAIN: dict[str, Case] = {
+    "once": log_ins((SESSIONS, "alice", "alice-secret")),
+    "twice": log_ins((SESSIONS, "alice", "alice-secret"), (SESSIONS, "alice", "alice-secret")),
+    "twice, then with a wrong password": log_ins((SESSIONS, "alice", "alice-secret"), (SESSIONS, "alice", "wrong")),
+    "as somebody else": log_ins((SESSIONS, "alice", "alice-secret"), (SESSIONS, "bob", "bob-secret")),
+    "with another mechanism": lambda wire: [
+        wire.log_in(SESSIONS, "alice", "alice-secret"),
+        wire.shake("PLAIN"),
+        wire.token(b"\0alice\0alice-secret"),
+    ],
+    "with a mechanism that is not there": lambda wire: [
+        wire.log_in(SESSIONS, "alice", "alice-secret"),
+        wire.shake("GSSAPI"),
+        wire.ends(),
+    ],
+    "three times at once": lambda wire: [
+        wire.log_in(SESSIONS, "alice", "alice-secret"),
+        wire.log_in(SESSIONS, "alice", "alice-secret"),
+        wire.shake(SESSIONS),
+        wire.ends(),
+    ],
+    "with something in between": lambda wire: [
+        wire.log_in(SESSIONS, "alice", "alice-secret"),
+        wire.shake(SESSIONS),
+        wire.ends(),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", AGAIN)
+def test_logging_in_again_goes_as_on_kafkas_controller(addresses: Addresses, case: str) -> None:
+    assert on(addresses.with_sessions, AGAIN[case]) == on(addresses.kafka, AGAIN[case])
