@@ -56,6 +56,29 @@ def test_a_follower_in_a_failed_directory_leaves_the_isr_and_the_leader_stays(tw
     assert (partition.leader, partition.isr, partition.leader_epoch) == (2, (2,), 0)
 
 
+def test_the_new_leader_is_the_first_replica_that_is_in_sync_whatever_the_order_of_the_isr(two_dirs: Any) -> None:
+    """KIP-18's rule: the first of the assigned replicas that is in the new ISR; those assigned stay."""
+    two_dirs.start(3, log_dirs=[uuid(4)])
+    topic_id = two_dirs.create_topic("v", [1, 2, 3], isr=[3, 2, 1], directories=[A, C, uuid(4)])
+    two_dirs.heartbeat(1, offline_log_dirs=[A])
+    partition = two_dirs.partition(topic_id)
+    assert (partition.leader, partition.isr, partition.replicas) == (2, (3, 2), (1, 2, 3))
+
+
+def test_a_registration_told_anew_without_a_directory_leaves_its_replicas_where_they_are(two_dirs: Any) -> None:
+    before = two_dirs.partition(two_dirs.topic_id)
+    two_dirs.register(1, log_dirs=[B])
+    assert two_dirs.partition(two_dirs.topic_id) == before
+    assert two_dirs.broker(1).has_online_dir(A) is False
+
+
+def test_a_registration_told_anew_forgets_what_is_cordoned(two_dirs: Any) -> None:
+    two_dirs.heartbeat(1, cordoned_log_dirs=[A, B])
+    assert two_dirs.broker(1).has_uncordoned_log_dirs is False
+    two_dirs.register(1, log_dirs=[A, B])
+    assert two_dirs.broker(1).cordoned_log_dirs is None
+
+
 def test_failed_directories_are_handled_in_javas_order(cluster: Any) -> None:
     cluster.start(1, log_dirs=[A, HIGH, B])
     in_a = cluster.create_topic("t", [1], directories=[A])
