@@ -27,6 +27,7 @@ from mockraft.wire.records.clear_elr_record import ClearElrRecord
 from mockraft.wire.records.config_record import ConfigRecord
 
 if TYPE_CHECKING:
+    from mockraft.server.config import ControllerConfig
     from mockraft.server.controller.controller import Controller
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
@@ -76,6 +77,9 @@ class EffectiveConfig(NamedTuple):
     source: ConfigSource
 
 
+_Layers = tuple[tuple[Mapping[str, str], ConfigSource], ...]
+
+
 class BrokenOperationError(ApiError):
     """UNKNOWN_SERVER_ERROR for the whole request: Kafka meets a null where it did not look for one."""
 
@@ -86,13 +90,14 @@ class BrokenOperationError(ApiError):
 def topic_config(controller: "Controller", topic_name: str, key: str) -> str | None:
     """A topic's value of one topic key: its own, else the controller node's, the cluster's, the default."""
     own = controller.image.configs.get((TOPIC, topic_name), {})
-    return _effective(controller, config_keys.keys(TOPIC)[key], own).value
+    return _effective(_layers(controller), config_keys.keys(TOPIC)[key], own).value
 
 
 def effective_topic_configs(controller: "Controller", own: Mapping[str, str]) -> list[EffectiveConfig]:
     """All values of a topic with these configs of its own, sorted by name; internal keys only where it has them."""
+    layers = _layers(controller)
     return [
-        _effective(controller, key, own)
+        _effective(layers, key, own)
         for name, key in sorted(config_keys.keys(TOPIC).items())
         if not key.internal or name in own
     ]
@@ -174,9 +179,8 @@ def clear_elr_records(controller: "Controller", changed: Iterable[RecordAt]) -> 
     ]
 
 
-def static_configs(controller: "Controller") -> dict[str, str]:
-    """This controller's options by their broker keys, as a server.properties would have them; defaults left out."""
-    config = controller.config
+def static_configs(config: "ControllerConfig") -> dict[str, str]:
+    """A controller's options by their broker keys, as a server.properties would have them; defaults left out."""
     node_id, listener = str(config.node_id), config.controller_listener_name
     found = {
         "process.roles": "controller",
@@ -209,15 +213,19 @@ def converted(value: str, factor: int) -> str:
         return "0"
 
 
-def _effective(controller: "Controller", key: ConfigKey, own: Mapping[str, str]) -> EffectiveConfig:
-    if key.name in own:
-        return EffectiveConfig(key, own[key.name], ConfigSource.TOPIC)
+def _layers(controller: "Controller") -> _Layers:
+    """Where a topic's value comes from when it has none of its own, first to last."""
     configs = controller.image.configs
-    layers = (
+    return (
         (configs.get((BROKER, str(controller.config.node_id)), {}), ConfigSource.DYNAMIC_BROKER),
         (configs.get((BROKER, ""), {}), ConfigSource.DYNAMIC_DEFAULT_BROKER),
-        (static_configs(controller), ConfigSource.STATIC_BROKER),
+        (controller.static_configs, ConfigSource.STATIC_BROKER),
     )
+
+
+def _effective(layers: _Layers, key: ConfigKey, own: Mapping[str, str]) -> EffectiveConfig:
+    if key.name in own:
+        return EffectiveConfig(key, own[key.name], ConfigSource.TOPIC)
     for values, source in layers:
         for synonym in config_keys.topic_synonyms().get(key.name, ()):
             if synonym.name in values:
@@ -293,5 +301,9 @@ def _check_existence(controller: "Controller", resource_type: int, name: str) ->
     if resource_type == BROKER and name:
         node_id = int(name)
         cluster = controller.image.cluster
-        if node_id not in (controller.config.node_id, *cluster.brokers, *cluster.controllers):
+        if (
+            node_id != controller.config.node_id
+            and node_id not in cluster.brokers
+            and node_id not in cluster.controllers
+        ):
             raise ApiError(error_codes.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.authorizer import Authorizer
+from mockraft.server.controller.configs import static_configs
 from mockraft.server.controller.data_dir import random_uuid
 from mockraft.server.controller.features import METADATA_VERSION
 from mockraft.server.controller.heartbeat_states import HeartbeatStates
@@ -60,6 +61,7 @@ class Controller:
         self.epoch = STANDBY
         self.pending_offset = 0
         self.usable_racks = UsableRacks()
+        self.static_configs = static_configs(config)
         self.authorizer: Authorizer | None = None
         if config.has_authorizer:
             everyone = config.allow_everyone_if_no_acl_found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from mockraft.server.controller import config_keys
 from mockraft.server.controller.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigKey
 from mockraft.server.controller.config_values import parse
-from mockraft.server.controller.configs import CORDONED_LOG_DIRS, ConfigSource, converted, static_configs
+from mockraft.server.controller.configs import CORDONED_LOG_DIRS, ConfigSource, converted
 from mockraft.server.controller.java_values import double_text
 from mockraft.server.controller.result import ApiError
 from mockraft.server.rules import Rule
@@ -171,7 +171,7 @@ def _layers(controller: "Controller") -> _Layers:
     return (
         (_usable(own, per_broker=True), ConfigSource.DYNAMIC_BROKER),
         (_usable(configs.get((BROKER, ""), {}), per_broker=False), ConfigSource.DYNAMIC_DEFAULT_BROKER),
-        (static_configs(controller), ConfigSource.STATIC_BROKER),
+        (controller.static_configs, ConfigSource.STATIC_BROKER),
         (defaults, ConfigSource.DEFAULT),
     )
 
