@@ -1,0 +1,114 @@
+"""DescribeCluster, UnregisterBroker and ControllerRegistration."""
+
+from __future__ import annotations
+
+from mockraft.conformance.case import Rank, case
+from mockraft.conformance.expectation import NOT_EMPTY, above, expect
+from mockraft.conformance.records import partition_change, record
+from mockraft.conformance.world import World
+from mockraft.wire import error_codes as codes
+
+AREA = "cluster"
+DESCRIBE = "KIP-919, ControllerApis.handleDescribeCluster"
+BROKERS, CONTROLLERS = 1, 2
+LEVEL = 15
+
+
+@case("a controller tells the cluster's controllers", AREA, DESCRIBE, since=LEVEL)
+async def _(world: World) -> None:
+    leader = world.target.leader_id
+    answer = {"errorCode": 0, "endpointType": CONTROLLERS, "clusterId": world.cluster_id, "controllerId": leader}
+    told = await world.ask("DescribeCluster", {"endpointType": CONTROLLERS}, answer=answer)
+    (own,) = [each for each in told["brokers"] if each["brokerId"] == leader]
+    expect("the leader", {"host": NOT_EMPTY, "port": above(0)}, own)
+
+
+@case("a controller does not tell the brokers", AREA, DESCRIBE, since=LEVEL)
+async def _(world: World) -> None:
+    answer = {"errorCode": codes.MISMATCHED_ENDPOINT_TYPE}
+    await world.ask("DescribeCluster", {"endpointType": BROKERS}, answer=answer, version=1)
+    await world.ask("DescribeCluster", {}, answer={"errorCode": codes.INVALID_REQUEST}, version=0)
+
+
+@case("a controller does not tell what nobody knows", AREA, DESCRIBE, Rank.SHOULD, since=LEVEL)
+async def _(world: World) -> None:
+    for kind in (0, 3, -1):
+        answer = {"errorCode": codes.UNSUPPORTED_ENDPOINT_TYPE}
+        await world.ask("DescribeCluster", {"endpointType": kind}, answer=answer)
+
+
+@case("controllers are not described before metadata.version 15", AREA, DESCRIBE, until=LEVEL - 1)
+async def _(world: World) -> None:
+    answer = {"errorCode": codes.UNSUPPORTED_VERSION}
+    await world.ask("DescribeCluster", {"endpointType": CONTROLLERS}, answer=answer)
+
+
+@case(
+    "controllers do not register before metadata.version 15",
+    AREA,
+    "ClusterControlManagerTest.testRegisterControlWithOlderMetadataVersion",
+    until=LEVEL - 1,
+)
+async def _(world: World) -> None:
+    asked = {"controllerId": 123456, "incarnationId": world.uuid(), "listeners": [], "features": []}
+    await world.ask("ControllerRegistration", asked, answer={"errorCode": codes.UNSUPPORTED_VERSION})
+    await world.wrote()
+
+
+@case(
+    "a controller that registers is written as it said",
+    AREA,
+    "ClusterControlManager.registerController",
+    since=LEVEL,
+    disruptive=True,
+    alone=True,
+)
+async def _(world: World) -> None:
+    incarnation = world.uuid()
+    asked = {"controllerId": 123456, "incarnationId": incarnation, "listeners": [], "features": []}
+    await world.ask("ControllerRegistration", asked, answer={"errorCode": 0})
+    await world.wrote(record("RegisterController", controllerId=123456, incarnationId=incarnation))
+
+
+@case("a broker is unregistered with one record", AREA, "ClusterControlManagerTest.testUnregister")
+async def _(world: World) -> None:
+    a = await world.broker()
+    await world.ask("UnregisterBroker", {"brokerId": a.id}, answer={"errorCode": 0})
+    await world.wrote(record("UnregisterBroker", brokerId=a.id, brokerEpoch=a.epoch))
+
+
+@case(
+    "a broker that is unregistered leaves its partitions first",
+    AREA,
+    "ReplicationControlManager.handleBrokerUnregistered",
+)
+async def _(world: World) -> None:
+    a, b = await world.brokers(2)
+    topic = await world.topic([a, b])
+    await world.ask("UnregisterBroker", {"brokerId": a.id}, answer={"errorCode": 0})
+    await world.wrote(partition_change(topic.id, isr=[b.id], leader=b.id), record("UnregisterBroker", brokerId=a.id))
+
+
+@case("a broker that nobody registered cannot be unregistered", AREA, "ClusterControlManagerTest.testUnregister")
+async def _(world: World) -> None:
+    broker_id = world.identities.broker_id()
+    message = f"Broker ID {broker_id} is not currently registered"
+    refused = {"errorCode": codes.BROKER_ID_NOT_REGISTERED, "errorMessage": message}
+    await world.ask("UnregisterBroker", {"brokerId": broker_id}, answer=refused)
+    await world.wrote()
+
+
+@case(
+    "a broker that was unregistered stays a replica, and comes back as one",
+    AREA,
+    "ReplicationControlManager.handleBrokerUnregistered",
+)
+async def _(world: World) -> None:
+    a, b = await world.brokers(2)
+    topic = await world.topic([a, b])
+    await world.ask("UnregisterBroker", {"brokerId": b.id}, answer={"errorCode": 0})
+    again = await world.register(b.id)
+    await world.unfence(again)
+    await world.propose_isr(
+        topic, [a, again], answer={"topics": [{"partitions": [{"errorCode": 0, "isr": [a.id, b.id]}]}]}
+    )

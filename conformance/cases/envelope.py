@@ -1,0 +1,100 @@
+"""Envelope: requests that brokers forward for their clients (KIP-590)."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from mockraft.conformance.case import Rank, case
+from mockraft.conformance.expectation import ANYTHING, expect
+from mockraft.conformance.raw_bytes import CORRELATION_ID, answered, written
+from mockraft.conformance.records import record
+from mockraft.conformance.requests import Tree, in_base64
+from mockraft.conformance.world import TIMEOUT_MS, World
+from mockraft.wire import error_codes as codes
+
+AREA = "envelope"
+SOURCE = "EnvelopeUtils.handleEnvelopeRequest"
+ANONYMOUS = b"\0\0\x05User\x0aANONYMOUS\0\0"
+LOOPBACK = b"\x7f\0\0\1"
+DELETE_VERSION = 6
+
+
+def deleted(name: str) -> bytes:
+    return written("DeleteTopics", {"topics": [{"name": name}], "timeoutMs": TIMEOUT_MS}, DELETE_VERSION)[4:]
+
+
+async def forward(
+    world: World, data: bytes, principal: bytes | None = ANONYMOUS, address: bytes = LOOPBACK, *, answer: Any = None
+) -> Tree:
+    asked = {
+        "requestData": in_base64(data),
+        "requestPrincipal": None if principal is None else in_base64(principal),
+        "clientHostAddress": in_base64(address),
+    }
+    told: Tree = await world.ask("Envelope", asked, answer=answer or {"errorCode": 0, "responseData": ANYTHING})
+    return told
+
+
+@case("a forwarded request is carried out, and its response comes with its own header", AREA, SOURCE)
+async def _(world: World) -> None:
+    topic = await world.topic([await world.broker()])
+    told = await forward(world, deleted(topic.name))
+    inner = answered("DeleteTopics", DELETE_VERSION, base64.b64decode(told["responseData"]))
+    results = [{"name": topic.name, "errorCode": 0}]
+    expect("the inner answer", {"correlationId": CORRELATION_ID, "responses": results}, inner)
+    await world.wrote(record("RemoveTopic", topicId=topic.id))
+
+
+@case("a refusal of the forwarded request is in its own response", AREA, SOURCE)
+async def _(world: World) -> None:
+    told = await forward(world, deleted(world.name("none")))
+    inner = answered("DeleteTopics", DELETE_VERSION, base64.b64decode(told["responseData"]))
+    expect("the inner answer", {"responses": [{"errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}]}, inner)
+
+
+@case("a client's address may have four or sixteen bytes", AREA, SOURCE, Rank.SHOULD)
+async def _(world: World) -> None:
+    await forward(world, deleted(world.name("none")), address=bytes(15) + b"\1")
+
+
+@case("a token may be asked for through a broker", AREA, "ControllerApis.allowTokenRequests", Rank.SHOULD)
+async def _(world: World) -> None:
+    told = await forward(world, written("CreateDelegationToken", {"maxLifetimeMs": 1}, 3)[4:])
+    inner = answered("CreateDelegationToken", 3, base64.b64decode(told["responseData"]))
+    allowed = inner["errorCode"] in (0, codes.DELEGATION_TOKEN_AUTH_DISABLED, codes.UNSUPPORTED_VERSION)
+    expect("whether it was looked at", True, allowed)
+
+
+BEAT = written("BrokerHeartbeat", {}, 1)[4:]
+NONE = deleted("none")
+REFUSALS: list[tuple[str, bytes, bytes | None, bytes, int]] = [
+    ("no principal", NONE, None, LOOPBACK, codes.PRINCIPAL_DESERIALIZATION_FAILURE),
+    ("an empty principal", NONE, b"", LOOPBACK, codes.PRINCIPAL_DESERIALIZATION_FAILURE),
+    (
+        "a principal of another version",
+        NONE,
+        b"\0\1" + ANONYMOUS[2:],
+        LOOPBACK,
+        codes.PRINCIPAL_DESERIALIZATION_FAILURE,
+    ),
+    ("a principal that is cut short", NONE, ANONYMOUS[:6], LOOPBACK, codes.PRINCIPAL_DESERIALIZATION_FAILURE),
+    ("no address", NONE, ANONYMOUS, b"", codes.INVALID_REQUEST),
+    ("an address of three bytes", NONE, ANONYMOUS, b"\x7f\0\0", codes.INVALID_REQUEST),
+    ("a heartbeat inside", BEAT, ANONYMOUS, LOOPBACK, codes.INVALID_REQUEST),
+    ("an unknown API inside", b"\x03\xe7" + NONE[2:], ANONYMOUS, LOOPBACK, codes.UNSUPPORTED_VERSION),
+    ("an unknown version inside", NONE[:2] + b"\0\x63" + NONE[4:], ANONYMOUS, LOOPBACK, codes.UNSUPPORTED_VERSION),
+    ("a body that is cut short", NONE[:-2], ANONYMOUS, LOOPBACK, codes.UNSUPPORTED_VERSION),
+    ("a header that is cut short", NONE[:9], ANONYMOUS, LOOPBACK, codes.UNSUPPORTED_VERSION),
+    ("nothing inside", b"", ANONYMOUS, LOOPBACK, codes.UNSUPPORTED_VERSION),
+]
+
+
+def refuse(what: str, data: bytes, principal: bytes | None, address: bytes, code: int) -> None:
+    @case(f"an envelope with {what} is refused", AREA, SOURCE)
+    async def _(world: World) -> None:
+        await forward(world, data, principal, address, answer={"errorCode": code, "responseData": None})
+
+
+for row in REFUSALS:
+    refuse(*row)

@@ -1,0 +1,179 @@
+"""UpdateFeatures (KIP-584, KIP-1022)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mockraft.conformance.case import Rank, case
+from mockraft.conformance.expectation import ANYTHING, expect, like
+from mockraft.conformance.records import record
+from mockraft.conformance.requests import Tree
+from mockraft.conformance.world import World
+from mockraft.wire import error_codes as codes
+
+AREA = "features"
+TEST = "FeatureControlManagerTest"
+METADATA, GROUP, TRANSACTION = "metadata.version", "group.version", "transaction.version"
+UPGRADE, SAFE, UNSAFE = 1, 2, 3
+PREFIX = "The update failed for all features since the following feature had an error: "
+
+
+async def update(
+    world: World, *updates: tuple[str, int, int], answer: Any = None, version: int = 2, **fields: Any
+) -> None:
+    asked: Tree = {
+        "timeoutMs": 10_000,
+        "featureUpdates": [
+            {"feature": feature, "maxVersionLevel": level, "upgradeType": kind} for feature, level, kind in updates
+        ],
+        **fields,
+    }
+    await world.ask("UpdateFeatures", asked, answer=answer or {"errorCode": 0}, version=version)
+
+
+def refused(message: Any) -> Tree:
+    return {"errorCode": codes.INVALID_UPDATE_VERSION, "errorMessage": message}
+
+
+@case("no updates are no trouble", AREA, f"{TEST}.testUpdateFeatures")
+async def _(world: World) -> None:
+    await update(world)
+
+
+@case("a feature that is at its level already is written again", AREA, "FeatureControlManager", Rank.QUIRK, alone=True)
+async def _(world: World) -> None:
+    await update(world, (METADATA, world.level, UPGRADE))
+    await world.wrote(record("FeatureLevel", name=METADATA, featureLevel=world.level))
+
+
+@case("a feature goes up and down with one record each", AREA, f"{TEST}.testCreateFeatureLevelRecords", alone=True)
+async def _(world: World) -> None:
+    before = world.target.finalized_features.get(GROUP, 0)
+    levels = (1 - before, before)
+    world.afterwards(
+        "UpdateFeatures",
+        {
+            "timeoutMs": 10_000,
+            "featureUpdates": [
+                {"feature": GROUP, "maxVersionLevel": before, "upgradeType": UPGRADE if before else SAFE}
+            ],
+        },
+    )
+    for level in levels:
+        await update(world, (GROUP, level, UPGRADE if level else SAFE))
+        await world.wrote(record("FeatureLevel", name=GROUP, featureLevel=level))
+
+
+@case("features that are only validated are not written", AREA, f"{TEST}.testUpdateFeatures", alone=True)
+async def _(world: World) -> None:
+    before = world.target.finalized_features.get(GROUP, 0)
+    await update(world, (GROUP, 1 - before, SAFE if before else UPGRADE), validateOnly=True)
+    await world.wrote()
+
+
+@case("one bad feature has all refused", AREA, f"{TEST}.testUpdateFeaturesErrorCases", alone=True)
+async def _(world: World) -> None:
+    before = world.target.finalized_features.get(GROUP, 0)
+    good = (GROUP, 1 - before, SAFE if before else UPGRADE)
+    await update(world, good, ("no.such", 1, UPGRADE), answer=refused(like(f"{PREFIX}.*no.such.*")))
+    await world.wrote()
+
+
+REFUSALS: list[tuple[str, tuple[str, int, int], Any]] = [
+    ("an unknown kind of upgrade", (GROUP, 1, 0), like(f"{PREFIX}.*The controller does not support the given upgrade type.")),
+    ("a negative level", (GROUP, -1, SAFE), like(f"{PREFIX}.*A feature version cannot be less than 0.")),
+    ("a feature that nobody knows", ("no.such", 1, UPGRADE), like(f"{PREFIX}.*Invalid update version 1 for feature no.such. Local controller -?[0-9]+ does not support this feature.")),
+    ("a level that nobody knows", (GROUP, 99, UPGRADE), like(f"{PREFIX}.*Invalid update version 99 for feature group.version. Local controller -?[0-9]+ only supports versions 0-1")),
+    ("a metadata.version below 7", (METADATA, 6, SAFE), like(f"{PREFIX}.*Invalid update version 6 for feature metadata.version. Local controller -?[0-9]+ only supports versions 7-[0-9]+")),
+]  # fmt: skip
+
+
+def refuse(what: str, change: tuple[str, int, int], message: Any) -> None:
+    @case(f"{what} is refused", AREA, f"{TEST}.testUpdateFeaturesErrorCases")
+    async def _(world: World) -> None:
+        await update(world, change, answer=refused(message), validateOnly=True)
+
+
+for row in REFUSALS:
+    refuse(*row)
+
+
+@case("a lower level by an upgrade is refused", AREA, f"{TEST}.testCannotUpgradeToLowerVersion", since=8)
+async def _(world: World) -> None:
+    message = "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade."
+    await update(world, (METADATA, world.level - 1, UPGRADE), answer=refused(like(f".*{message}")), validateOnly=True)
+
+
+@case("a higher level by a downgrade is refused", AREA, f"{TEST}.testCannotDowngradeToHigherVersion", until=29)
+async def _(world: World) -> None:
+    for kind in (SAFE, UNSAFE):
+        answer = refused(like(".*Can't downgrade to a newer version."))
+        await update(world, (METADATA, world.level + 1, kind), answer=answer, validateOnly=True)
+
+
+@case(
+    "a safe downgrade that would lose metadata is refused",
+    AREA,
+    f"{TEST}.testCannotUseSafeDowngradeIfMetadataChanged",
+    since=8,
+)
+async def _(world: World) -> None:
+    message = "Refusing to perform the requested downgrade because it might delete metadata information."
+    await update(
+        world,
+        (METADATA, 7, SAFE),
+        answer=refused(like(f".*Unsupported metadata.version downgrade from {world.level} to 7. {message}")),
+        validateOnly=True,
+    )
+
+
+@case(
+    "an unsafe downgrade that would lose metadata is refused",
+    AREA,
+    f"{TEST}.testUnsafeDowngradeIsTemporarilyDisabled",
+    since=8,
+)
+async def _(world: World) -> None:
+    message = like(".*Unsafe metadata downgrade is not supported in this version.")
+    await update(world, (METADATA, 7, UNSAFE), answer=refused(message), validateOnly=True)
+
+
+@case("a broker that does not know a level holds it up", AREA, f"{TEST}.testUpdateFeatures", until=29, alone=True)
+async def _(world: World) -> None:
+    a = await world.register(features=world.features(metadata_version=(world.level, world.level)))
+    await update(
+        world,
+        (METADATA, world.level + 1, UPGRADE),
+        answer=refused(like(f".*Broker {a.id} only supports versions {world.level}")),
+        validateOnly=True,
+    )
+
+
+@case(
+    "eligible leaders need a metadata.version of 23",
+    AREA,
+    "KIP-966, EligibleLeaderReplicasVersion",
+    Rank.SHOULD,
+    until=22,
+)
+async def _(world: World) -> None:
+    answer = refused(ANYTHING)
+    await update(world, ("eligible.leader.replicas.version", 1, UPGRADE), answer=answer, validateOnly=True)
+
+
+@case("kraft.version does not go down", AREA, "KIP-853", Rank.SHOULD)
+async def _(world: World) -> None:
+    told = await world.ask("ApiVersions", {"clientSoftwareName": "c", "clientSoftwareVersion": "1"})
+    levels = {each["name"]: each["maxVersionLevel"] for each in told["finalizedFeatures"]}
+    if levels.get("kraft.version", 0) == 1:
+        await update(
+            world, ("kraft.version", 0, SAFE), answer={"errorCode": codes.INVALID_UPDATE_VERSION}, validateOnly=True
+        )
+    else:
+        expect("kraft.version", 0, levels.get("kraft.version", 0))
+
+
+@case("features are told one by one in version 1", AREA, "UpdateFeaturesResponse.json", Rank.SHOULD)
+async def _(world: World) -> None:
+    answer = {"errorCode": 0, "results": [{"feature": METADATA, "errorCode": 0}]}
+    await update(world, (METADATA, world.level, UPGRADE), answer=answer, version=1, validateOnly=True)

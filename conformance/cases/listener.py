@@ -1,0 +1,171 @@
+"""The listener: frames, headers, ApiVersions, and what closes a connection."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from mockraft.conformance.case import Rank, case
+from mockraft.conformance.expectation import ANYTHING, InAnyOrder, expect
+from mockraft.conformance.raw_bytes import CORRELATION_ID, Fate, answered, fate, framed, header, written
+from mockraft.conformance.requests import Tree
+from mockraft.conformance.world import World
+from mockraft.wire import api_keys
+from mockraft.wire import error_codes as codes
+
+AREA = "listener"
+SOCKETS = "SocketServer, NetworkReceive"
+PARSING = "RequestContext.parseRequest"
+KIP_511 = "KIP-511, ApiVersionsRequest.isValid"
+HEARTBEAT = written("BrokerHeartbeat", {"brokerId": 99, "brokerEpoch": 5}, 1)[4:]
+STALE = {"correlationId": CORRELATION_ID, "errorCode": codes.STALE_BROKER_EPOCH}
+LISTED: dict[int, tuple[int, int]] = {
+    1: (4, 18), 17: (0, 1), 18: (0, 4), 19: (2, 7), 20: (1, 6), 29: (1, 3), 30: (1, 3), 31: (1, 3), 32: (1, 4), 33: (0, 2),
+    36: (0, 2), 37: (0, 3), 38: (1, 3), 39: (1, 2), 40: (1, 2), 41: (1, 3), 43: (0, 2), 44: (0, 1), 45: (0, 1), 46: (0, 0),
+    49: (0, 1), 50: (0, 0), 51: (0, 0), 52: (0, 2), 53: (0, 1), 54: (0, 1), 55: (0, 2), 56: (2, 3), 57: (0, 2), 58: (0, 0),
+    59: (0, 1), 60: (0, 2), 62: (0, 4), 63: (0, 2), 64: (0, 0), 67: (0, 0), 70: (0, 0), 73: (0, 0), 80: (0, 1), 81: (0, 0),
+    82: (0, 0),
+}  # fmt: skip
+"""What 4.3.1 offers: api key → versions."""
+
+
+def closed(frames: int = 0) -> Callable[[Fate], None]:
+    def check(found: Fate) -> None:
+        expect("whether the connection lives", False, found.is_open)
+        expect("the number of answers", frames, len(found.frames))
+
+    return check
+
+
+def answers(api: str, version: int, *expected: Tree) -> Callable[[Fate], None]:
+    def check(found: Fate) -> None:
+        expect("whether the connection lives", True, found.is_open)
+        expect("the answers", list(expected), [answered(api, version, frame) for frame in found.frames])
+
+    return check
+
+
+def beat(*more: Tree) -> Callable[[Fate], None]:
+    return answers("BrokerHeartbeat", 1, STALE, *more)
+
+
+FATES: list[tuple[str, str, bytes, Callable[[Fate], None]]] = [
+    ("a frame of a negative length closes the connection", SOCKETS, struct.pack(">i", -1), closed()),
+    ("a frame over the limit closes the connection", SOCKETS, struct.pack(">i", 104_857_601), closed()),
+    ("HTTP closes the connection", SOCKETS, b"GET / HTTP/1.1\r\nHost: kafka\r\n\r\n", closed()),
+    ("an empty frame closes the connection", PARSING, framed(b""), closed()),
+    ("a frame of one byte closes the connection", PARSING, framed(b"\0"), closed()),
+    ("a key without a version closes the connection", PARSING, framed(b"\0\x3f"), closed()),
+    ("a header without a correlation id closes the connection", PARSING, framed(struct.pack(">hh", 63, 1)), closed()),
+    ("a header without a client id closes the connection", PARSING, framed(struct.pack(">hhi", 63, 1, 77)), closed()),
+    ("a header without its tags closes the connection", PARSING, framed(header(63, 1)), closed()),
+    ("an unknown API closes the connection", PARSING, framed(header(999, 0)), closed()),
+    ("a negative API key closes the connection", PARSING, framed(header(-1, 0)), closed()),
+    ("an API of the broker's listener closes the connection", PARSING, framed(header(3, 12) + b"\0\1\0\0\0"), closed()),
+    ("Produce closes the connection", PARSING, framed(header(0, 9) + b"\0"), closed()),
+    ("a version of the future closes the connection", PARSING, framed(HEARTBEAT[:2] + b"\0\3" + HEARTBEAT[4:]), closed()),
+    ("a negative version closes the connection", PARSING, framed(header(63, -1) + bytes(30)), closed()),
+    ("a request that is cut short closes the connection", PARSING, framed(HEARTBEAT[:-3]), closed()),
+    ("a client id of a negative length closes the connection", PARSING, framed(struct.pack(">hhih", 63, 1, 77, -7) + HEARTBEAT[10:]), closed()),
+    ("a request is answered with its correlation id", PARSING, framed(HEARTBEAT), beat()),
+    ("a request is answered whatever comes behind it in its frame", PARSING, framed(HEARTBEAT + b"abcdef"), beat()),
+    ("a request without a client id is answered", PARSING, framed(header(63, 1, None) + b"\0" + HEARTBEAT[12:]), beat()),
+    ("an unknown tag in the header is not minded", PARSING, framed(header(63, 1) + b"\1\5\2ab" + HEARTBEAT[12:]), beat()),
+    ("requests of one connection are answered in order", SOCKETS, framed(HEARTBEAT) * 3, beat(STALE, STALE)),
+    ("what came before garbage is answered", SOCKETS, framed(HEARTBEAT) + framed(b"\1\2\3\4\5\6\7\x08\x09"), closed(1)),
+]  # fmt: skip
+
+
+def try_bytes(name: str, source: str, data: bytes, check: Callable[[Fate], None]) -> None:
+    @case(name, AREA, source)
+    async def _(world: World) -> None:
+        check(await fate(world.target, data))
+
+
+for row in FATES:
+    try_bytes(*row)
+
+
+@case("a request may come byte by byte, or with others in one segment", AREA, SOCKETS)
+async def _(world: World) -> None:
+    found = await fate(world.target, framed(HEARTBEAT) * 20)
+    expect("the number of answers", 20, len(found.frames))
+
+
+@case("a version of ApiVersions of the future is answered in version 0", AREA, "KIP-511")
+async def _(world: World) -> None:
+    for version, body in ((5, b"\0\1\1\0"), (32767, b"\0what a later client might say")):
+        found = await fate(world.target, framed(header(18, version) + body))
+        expect("whether the connection lives", True, found.is_open)
+        offered = [{"apiKey": 18, "minVersion": 0, "maxVersion": 4}]
+        refused = {"errorCode": codes.UNSUPPORTED_VERSION, "apiKeys": offered}
+        expect("the answer", refused, answered("ApiVersions", 0, found.frames[0]))
+
+
+SOFTWARE: list[tuple[str, str, str]] = [
+    ("an empty name", "", "1"),
+    ("an empty version", "a", ""),
+    ("a blank in its name", "a b", "1"),
+    ("a dash before its name", "-a", "1"),
+    ("a dot behind its version", "a", "1."),
+    ("a newline in its name", "a\n", "1"),
+    ("an umlaut in its name", "ä", "1"),
+]
+
+
+def refuse_software(what: str, name: str, version: str) -> None:
+    @case(f"client software with {what} is refused", AREA, KIP_511, Rank.SHOULD)
+    async def _(world: World) -> None:
+        asked = {"clientSoftwareName": name, "clientSoftwareVersion": version}
+        await world.ask("ApiVersions", asked, answer={"errorCode": codes.INVALID_REQUEST, "apiKeys": []}, version=3)
+
+
+for software in SOFTWARE:
+    refuse_software(*software)
+
+
+async def api_versions(world: World, version: int) -> Any:
+    asked = {"clientSoftwareName": "c", "clientSoftwareVersion": "1"} if version >= 3 else {}
+    return await world.ask("ApiVersions", asked, answer={"errorCode": 0}, version=version)
+
+
+@case("the APIs of the controller listener are offered in Kafka's versions", AREA, "ApiKeys.controllerApis")
+async def _(world: World) -> None:
+    told = await api_versions(world, 4)
+    offered = {each["apiKey"]: (each["minVersion"], each["maxVersion"]) for each in told["apiKeys"]}
+    expected = {api_keys.name(key): f"{low}-{high}" for key, (low, high) in LISTED.items()}
+    expect("the APIs", expected, {api_keys.name(key): f"{low}-{high}" for key, (low, high) in offered.items()})
+    expect("APIs of brokers only", [], [api_keys.name(key) for key in offered if key not in LISTED])
+
+
+@case("every version of ApiVersions offers the same APIs", AREA, "ApiVersionsResponse.json")
+async def _(world: World) -> None:
+    newest = (await api_versions(world, 4))["apiKeys"]
+    for version in range(4):
+        expect(f"the APIs in version {version}", InAnyOrder(newest), (await api_versions(world, version))["apiKeys"])
+
+
+@case("features that start at level 0 are told from version 4 on", AREA, "KIP-1022, ApiVersionsResponse v4")
+async def _(world: World) -> None:
+    for version, known in ((3, {"metadata.version"}), (4, {"metadata.version", "kraft.version"})):
+        told = await api_versions(world, version)
+        names = {each["name"]: each for each in told["supportedFeatures"]}
+        expect("what is missing", [], sorted(known - set(names)))
+        expect("whether kraft.version is there", "kraft.version" in known, "kraft.version" in names)
+
+
+@case("the finalized features are told with their epoch", AREA, "KIP-584, ApiVersionsResponse v3")
+async def _(world: World) -> None:
+    told = await api_versions(world, 3)
+    finalized = {each["name"]: each["maxVersionLevel"] for each in told["finalizedFeatures"]}
+    expect("metadata.version", world.level, finalized["metadata.version"])
+    expect("whether there is an epoch", True, told["finalizedFeaturesEpoch"] >= 0)
+
+
+@case("SASL is refused where there is none", AREA, "KafkaApis.handleSaslHandshakeRequest", Rank.SHOULD)
+async def _(world: World) -> None:
+    for version in (0, 1):
+        refused = {"errorCode": codes.ILLEGAL_SASL_STATE, "mechanisms": ANYTHING}
+        await world.ask("SaslHandshake", {"mechanism": "PLAIN"}, answer=refused, version=version)
+    await world.ask("SaslAuthenticate", {"authBytes": "AGEAYg=="}, answer={"errorCode": codes.ILLEGAL_SASL_STATE})

@@ -1,0 +1,182 @@
+"""Fetch and FetchSnapshot of the metadata log."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from mockraft.conformance.case import Rank, case
+from mockraft.conformance.expectation import ANYTHING, NOT_EMPTY, above, expect
+from mockraft.conformance.log import METADATA_TOPIC, METADATA_TOPIC_ID
+from mockraft.conformance.requests import Tree
+from mockraft.conformance.world import World
+from mockraft.wire import error_codes as codes
+
+AREA = "log"
+TEST = "KafkaRaftClientTest"
+FAR = 1 << 40
+
+
+async def epoch_and_end(world: World) -> tuple[int, int]:
+    asked = {"topics": [{"topicName": METADATA_TOPIC, "partitions": [{"partitionIndex": 0}]}]}
+    told = await world.ask("DescribeQuorum", asked, answer={"errorCode": 0})
+    partition = told["topics"][0]["partitions"][0]
+    return partition["leaderEpoch"], partition["highWatermark"]
+
+
+async def fetch(world: World, partition: Tree, *, answer: Any, version: int = 17, **fields: Any) -> Any:
+    """A reader's Fetch of partition 0; `fields` replace those of the request."""
+    asked: Tree = {
+        "maxWaitMs": 0,
+        "maxBytes": 1 << 20,
+        "topics": [
+            {
+                "topicId": METADATA_TOPIC_ID,
+                "partitions": [{"partition": 0, "lastFetchedEpoch": 0, "partitionMaxBytes": 1 << 20, **partition}],
+            }
+        ],
+        **fields,
+    }
+    return await world.ask("Fetch", asked, answer=answer, version=version)
+
+
+def of_partition(**fields: Any) -> Tree:
+    return {
+        "errorCode": 0,
+        "responses": [{"topicId": METADATA_TOPIC_ID, "partitions": [{"partitionIndex": 0, **fields}]}],
+    }
+
+
+@case("records are read from an offset, in the epoch of the leader", AREA, f"{TEST}.testLeaderAppendSingleMemberQuorum")
+async def _(world: World) -> None:
+    await world.broker()
+    epoch, end = await epoch_and_end(world)
+    asked = {"currentLeaderEpoch": epoch, "fetchOffset": end - 1, "lastFetchedEpoch": epoch}
+    told = of_partition(errorCode=0, highWatermark=above(end - 1), logStartOffset=ANYTHING, records=NOT_EMPTY)
+    await fetch(world, asked, answer=told)
+
+
+@case("a reader that knows no epoch is told the leader's", AREA, f"{TEST}.testInvalidFetchRequest")
+async def _(world: World) -> None:
+    epoch, _end = await epoch_and_end(world)
+    leader = {"leaderId": world.target.leader_id, "leaderEpoch": epoch}
+    answer = of_partition(errorCode=codes.FENCED_LEADER_EPOCH, currentLeader=leader)
+    await fetch(world, {"currentLeaderEpoch": 0, "fetchOffset": 0}, answer=answer)
+
+
+@case("a reader of an epoch of the future is told the leader's", AREA, f"{TEST}.testInvalidFetchRequest")
+async def _(world: World) -> None:
+    epoch, _end = await epoch_and_end(world)
+    answer = of_partition(errorCode=codes.UNKNOWN_LEADER_EPOCH, currentLeader={"leaderEpoch": epoch})
+    await fetch(world, {"currentLeaderEpoch": epoch + 1, "fetchOffset": 0}, answer=answer)
+
+
+@case("the leader's address comes with a refusal from version 17 on", AREA, "KIP-853, FetchResponse v17", Rank.SHOULD)
+async def _(world: World) -> None:
+    answer = {
+        **of_partition(errorCode=codes.FENCED_LEADER_EPOCH),
+        "nodeEndpoints": [{"nodeId": world.target.leader_id, "host": NOT_EMPTY, "port": above(0)}],
+    }
+    await fetch(world, {"currentLeaderEpoch": 0, "fetchOffset": 0}, answer=answer)
+
+
+@case("an offset past the end diverges at the end", AREA, f"{TEST}.testLeaderImmediatelySendsDivergingEpoch")
+async def _(world: World) -> None:
+    epoch, end = await epoch_and_end(world)
+    asked = {"currentLeaderEpoch": epoch, "fetchOffset": FAR, "lastFetchedEpoch": epoch}
+    answer = of_partition(errorCode=0, divergingEpoch={"epoch": epoch, "endOffset": above(end - 1)})
+    await fetch(world, asked, answer=answer)
+
+
+@case(
+    "a last epoch that the leader never had diverges",
+    AREA,
+    f"{TEST}.testLeaderImmediatelySendsDivergingEpoch",
+    Rank.SHOULD,
+)
+async def _(world: World) -> None:
+    epoch, end = await epoch_and_end(world)
+    asked = {"currentLeaderEpoch": epoch, "fetchOffset": end, "lastFetchedEpoch": 0}
+    await fetch(world, asked, answer=of_partition(errorCode=0, divergingEpoch={"epoch": 0}))
+
+
+REFUSALS: list[tuple[str, Tree]] = [
+    ("a negative offset", {"fetchOffset": -1}),
+    ("a negative last epoch", {"fetchOffset": 5, "lastFetchedEpoch": -1}),
+    ("a last epoch over the leader's", {"fetchOffset": 5, "lastFetchedEpoch": 1 << 30}),
+]
+
+
+def refuse(what: str, fields: Tree) -> None:
+    @case(f"a fetch with {what} is refused", AREA, f"{TEST}.testInvalidFetchRequest")
+    async def _(world: World) -> None:
+        epoch, _end = await epoch_and_end(world)
+        answer = of_partition(errorCode=codes.INVALID_REQUEST)
+        await fetch(world, {"currentLeaderEpoch": epoch, **fields}, answer=answer)
+
+
+for row in REFUSALS:
+    refuse(*row)
+
+
+@case("a fetch with a negative wait is refused", AREA, f"{TEST}.testInvalidFetchRequest")
+async def _(world: World) -> None:
+    epoch, _end = await epoch_and_end(world)
+    asked = {"currentLeaderEpoch": epoch, "fetchOffset": 0}
+    await fetch(world, asked, maxWaitMs=-1, answer=of_partition(errorCode=codes.INVALID_REQUEST))
+
+
+@case("a fetch of another cluster is refused", AREA, f"{TEST}.testFetchRequestClusterIdValidation")
+async def _(world: World) -> None:
+    answer = {"errorCode": codes.INCONSISTENT_CLUSTER_ID, "responses": []}
+    for cluster_id in ("another", ""):
+        await fetch(world, {"fetchOffset": 0}, clusterId=cluster_id, answer=answer)
+
+
+@case("a fetch of another topic or partition is refused as a whole", AREA, f"{TEST}.testInvalidFetchRequest")
+async def _(world: World) -> None:
+    answer = {"errorCode": codes.INVALID_REQUEST, "responses": []}
+    await fetch(world, {"partition": 1}, answer=answer)
+    await fetch(world, {}, topics=[], answer=answer)
+    two = [{"topicId": METADATA_TOPIC_ID, "partitions": [{"partition": 0}, {"partition": 0}]}]
+    await fetch(world, {}, topics=two, answer=answer)
+    await fetch(world, {}, topics=[{"topicId": world.uuid(), "partitions": [{"partition": 0}]}], answer=answer)
+
+
+@case("a fetch that names the topic and not its id is refused", AREA, "KafkaRaftClient.handleFetchRequest", Rank.QUIRK)
+async def _(world: World) -> None:
+    topics = [{"topic": METADATA_TOPIC, "partitions": [{"partition": 0}]}]
+    await fetch(world, {}, topics=topics, answer={"errorCode": codes.INVALID_REQUEST, "responses": []}, version=12)
+
+
+@case(
+    "a fetch at the end waits until something is written",
+    AREA,
+    f"{TEST}.testPurgatoryFetchSatisfiedByWrite",
+    alone=True,
+)
+async def _(world: World) -> None:
+    epoch, end = await epoch_and_end(world)
+    asked = {"currentLeaderEpoch": epoch, "fetchOffset": end, "lastFetchedEpoch": epoch}
+    waiting = fetch(world, asked, maxWaitMs=20_000, answer=of_partition(errorCode=0))
+    async with asyncio.TaskGroup() as tasks:
+        told = tasks.create_task(waiting)
+        tasks.create_task(world.register())
+    expect("the answer to Fetch", of_partition(records=NOT_EMPTY), told.result())
+
+
+async def fetch_snapshot(world: World, *, answer: Any, **fields: Any) -> None:
+    epoch, _end = await epoch_and_end(world)
+    partition = {"partition": 0, "currentLeaderEpoch": epoch, "snapshotId": {"endOffset": 5, "epoch": 1}, "position": 0}
+    asked = {"maxBytes": 1024, "topics": [{"name": METADATA_TOPIC, "partitions": [partition]}], **fields}
+    await world.ask("FetchSnapshot", asked, answer=answer)
+
+
+@case(
+    "a snapshot of another cluster is refused",
+    AREA,
+    "KafkaRaftClientSnapshotTest.testFetchSnapshotRequestClusterIdValidation",
+)
+async def _(world: World) -> None:
+    answer = {"errorCode": codes.INCONSISTENT_CLUSTER_ID, "topics": []}
+    await fetch_snapshot(world, clusterId="another", answer=answer)

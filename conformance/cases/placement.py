@@ -1,0 +1,171 @@
+"""Where Kafka's striped placement puts replicas. These cases need a controller without other brokers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from mockraft.conformance.case import Rank, case
+from mockraft.conformance.expectation import NotApplicableError, expect
+from mockraft.conformance.requests import Tree
+from mockraft.conformance.world import TIMEOUT_MS, Broker, World
+from mockraft.wire import error_codes as codes
+
+AREA = "placement"
+TEST = "StripedReplicaPlacerTest"
+MANY = 10_000
+Placed = list[tuple[list[int], list[int]]]
+
+
+async def only_mine(world: World, brokers: list[Broker]) -> None:
+    """Leave the case if the controller has other brokers than these."""
+    asked = {"topics": [counted(world.name("probe"), 1, MANY)], "timeoutMs": TIMEOUT_MS, "validateOnly": True}
+    told = await world.ask("CreateTopics", asked)
+    found = re.search(r"only (\d+) broker", told["topics"][0]["errorMessage"] or "")
+    if found is None or int(found[1]) > len(brokers):
+        raise NotApplicableError("the controller has brokers of its own")
+
+
+def counted(name: str, partitions: int, replicas: int) -> Tree:
+    return {"name": name, "numPartitions": partitions, "replicationFactor": replicas}
+
+
+async def place(world: World, partitions: int, replicas: int) -> Placed:
+    """Create such a topic; each partition's replicas and ISR."""
+    asked = {"topics": [counted(world.name("t"), partitions, replicas)], "timeoutMs": TIMEOUT_MS}
+    await world.ask(
+        "CreateTopics",
+        asked,
+        answer={"topics": [{"errorCode": 0, "numPartitions": partitions, "replicationFactor": replicas}]},
+    )
+    written = [each.fields for each in await world.records() if each.kind == "PartitionRecord"]
+    return [(each["replicas"], each["isr"]) for each in written]
+
+
+async def refuse(world: World, partitions: int, replicas: int, message: str) -> None:
+    refused = {"errorCode": codes.INVALID_REPLICATION_FACTOR, "errorMessage": message}
+    asked = {"topics": [counted(world.name("refused"), partitions, replicas)], "timeoutMs": TIMEOUT_MS}
+    await world.ask("CreateTopics", asked, answer={"topics": [refused]})
+
+
+@case("replicas of a partition are on different brokers", AREA, f"{TEST}.testSuccessfulPlacement", alone=True)
+async def _(world: World) -> None:
+    brokers = await world.brokers(4)
+    await only_mine(world, brokers)
+    placed = await place(world, 12, 3)
+    expect("the numbers of brokers", [3] * 12, [len(set(replicas)) for replicas, _ in placed])
+
+
+@case("leaders and replicas are spread evenly", AREA, f"{TEST}.testEvenDistribution", alone=True)
+async def _(world: World) -> None:
+    brokers = await world.brokers(4)
+    await only_mine(world, brokers)
+    placed = await place(world, 8, 2)
+    leaders = Counter(replicas[0] for replicas, _ in placed)
+    every = Counter(broker for replicas, _ in placed for broker in replicas)
+    expect("partitions led by each", [2] * 4, [leaders[broker.id] for broker in brokers])
+    expect("replicas on each", [4] * 4, [every[broker.id] for broker in brokers])
+
+
+@case("replicas of a partition are in different racks", AREA, f"{TEST}.testRackListWithMultipleRacks", alone=True)
+async def _(world: World) -> None:
+    rack_of = {}
+    brokers = []
+    for rack in ("a", "b", "c", "a", "b", "c"):
+        broker = await world.broker(rack=rack)
+        rack_of[broker.id] = rack
+        brokers.append(broker)
+    await only_mine(world, brokers)
+    placed = await place(world, 9, 3)
+    expect("the numbers of racks", [3] * 9, [len({rack_of[each] for each in replicas}) for replicas, _ in placed])
+
+
+@case(
+    "a fenced broker has replicas only when the others do not suffice",
+    AREA,
+    f"{TEST}.testAvoidFencedReplicaIfPossibleOnSingleRack",
+    alone=True,
+)
+async def _(world: World) -> None:
+    running = await world.brokers(3)
+    fenced = await world.broker(fenced=True)
+    await only_mine(world, [*running, fenced])
+    placed = await place(world, 6, 3)
+    expect("replicas on the fenced broker", 0, sum(fenced.id in replicas for replicas, _ in placed))
+
+
+@case(
+    "a fenced broker that is needed follows and is not in sync",
+    AREA,
+    f"{TEST}.testPlacementOnFencedReplicaOnSingleRack",
+    alone=True,
+)
+async def _(world: World) -> None:
+    running = await world.brokers(2)
+    fenced = await world.broker(fenced=True)
+    await only_mine(world, [*running, fenced])
+    placed = await place(world, 3, 3)
+    expect(
+        "where it stands", [True] * 3, [replicas[-1] == fenced.id and fenced.id not in isr for replicas, isr in placed]
+    )
+
+
+@case("more replicas than brokers are refused", AREA, f"{TEST}.testNotEnoughBrokers", alone=True)
+async def _(world: World) -> None:
+    brokers = await world.brokers(2)
+    await only_mine(world, brokers)
+    message = (
+        "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached because only "
+        "2 broker(s) are registered or some brokers have all their log directories cordoned."
+    )
+    await refuse(world, 1, 3, message)
+
+
+@case("a topic cannot be placed while all brokers are fenced", AREA, f"{TEST}.testAllBrokersFenced", alone=True)
+async def _(world: World) -> None:
+    a = await world.broker()
+    await only_mine(world, [a])
+    await world.fence(a)
+    message = (
+        "Unable to replicate the partition 1 time(s): All brokers are currently fenced, or have all their log "
+        "directories cordoned."
+    )
+    await refuse(world, 1, 1, message)
+
+
+@case("a broker with all directories cordoned has no new replicas", AREA, "KIP-1066", since=30, alone=True)
+async def _(world: World) -> None:
+    a, cordoned = await world.broker(), await world.broker(cordoned=[0])
+    await only_mine(world, [a, cordoned])
+    placed = await place(world, 4, 1)
+    expect("the replicas", [[a.id]] * 4, [replicas for replicas, _ in placed])
+    message = (
+        "Unable to replicate the partition 2 time(s): The target replication factor of 2 cannot be reached because only "
+        "1 broker(s) are registered or some brokers have all their log directories cordoned."
+    )
+    await refuse(world, 1, 2, message)
+
+
+@case("a broker with a directory that is not cordoned has new replicas", AREA, "KIP-1066", since=30, alone=True)
+async def _(world: World) -> None:
+    a, half = await world.broker(), await world.broker(log_dirs=2, cordoned=[0])
+    await only_mine(world, [a, half])
+    placed = await place(world, 2, 2)
+    expect("the replicas", [sorted([a.id, half.id])] * 2, [sorted(replicas) for replicas, _ in placed])
+
+
+@case(
+    "a broker in controlled shutdown has no new replicas",
+    AREA,
+    "ClusterControlManager.usableBrokers",
+    Rank.SHOULD,
+    alone=True,
+)
+async def _(world: World) -> None:
+    a, b = await world.brokers(2)
+    await only_mine(world, [a, b])
+    await world.topic([b, a], name="led")
+    await world.heartbeat(b, wantShutDown=True, answer={"isFenced": False, "shouldShutDown": False})
+    await world.records()
+    placed = await place(world, 3, 1)
+    expect("the replicas", [[a.id]] * 3, [replicas for replicas, _ in placed])

@@ -1,0 +1,179 @@
+"""DescribeQuorum and the voters of the quorum: what a leader tells and refuses. Nothing here changes the voters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mockraft.conformance.case import Rank, case
+from mockraft.conformance.expectation import MISSING, NOT_EMPTY, above, expect, like
+from mockraft.conformance.log import METADATA_TOPIC
+from mockraft.conformance.requests import Tree
+from mockraft.conformance.world import World
+from mockraft.wire import error_codes as codes
+
+AREA = "quorum"
+TEST = "KafkaRaftClientTest"
+CHANGE_TEST = "KafkaRaftClientReconfigTest"
+NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+async def describe(
+    world: World, topic: str = METADATA_TOPIC, partition: int = 0, *, answer: Any, version: int = 2
+) -> Any:
+    asked = {"topics": [{"topicName": topic, "partitions": [{"partitionIndex": partition}]}]}
+    return await world.ask("DescribeQuorum", asked, answer=answer, version=version)
+
+
+def of_partition(**fields: Any) -> Tree:
+    return {"errorCode": 0, "topics": [{"topicName": METADATA_TOPIC, "partitions": [{"partitionIndex": 0, **fields}]}]}
+
+
+@case("a leader tells its epoch, its voters and how far it is", AREA, f"{TEST}.testDescribeQuorumWithOnlyStaticVoters")
+async def _(world: World) -> None:
+    leader = world.target.leader_id
+    answer = of_partition(
+        errorCode=0, leaderId=leader, leaderEpoch=above(0), highWatermark=above(0), currentVoters=NOT_EMPTY
+    )
+    for version in (0, 1, 2):
+        told = await describe(world, answer=answer, version=version)
+        voters = [each["replicaId"] for each in told["topics"][0]["partitions"][0]["currentVoters"]]
+        expect("whether the leader is a voter", True, leader in voters)
+
+
+@case("the nodes of the quorum are told from version 2 on", AREA, "KIP-853, DescribeQuorumResponse v2")
+async def _(world: World) -> None:
+    for version, nodes in ((1, MISSING), (2, NOT_EMPTY)):
+        await describe(world, answer={**of_partition(errorCode=0), "nodes": nodes}, version=version)
+
+
+@case("another topic has no quorum", AREA, "DescribeQuorumRequest", Rank.SHOULD)
+async def _(world: World) -> None:
+    partition = {"errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}
+    answer = {"errorCode": 0, "topics": [{"partitions": [partition]}]}
+    await describe(world, "another", answer=answer)
+    await describe(world, METADATA_TOPIC, 1, answer=answer)
+
+
+@case("a voter of another cluster is not removed", AREA, CHANGE_TEST)
+async def _(world: World) -> None:
+    message = f'The given id "another" doesn\'t match the cluster id "{world.cluster_id}"'
+    refused = {"errorCode": codes.INCONSISTENT_CLUSTER_ID, "errorMessage": like(f"{message}.*")}
+    await world.ask("RemoveRaftVoter", {"clusterId": "another", "voterId": 3}, answer=refused)
+
+
+@case("a voter that is none cannot be removed", AREA, f"{CHANGE_TEST}.testRemoveVoter")
+async def _(world: World) -> None:
+    told = await describe(world, answer=of_partition(errorCode=0))
+    own = told["topics"][0]["partitions"][0]["currentVoters"][0]["replicaDirectoryId"]
+    stranger = {"clusterId": world.cluster_id, "voterId": 123456789, "voterDirectoryId": world.uuid()}
+    code = codes.UNSUPPORTED_VERSION if own == NO_ID else codes.VOTER_NOT_FOUND
+    await world.ask("RemoveRaftVoter", stranger, answer={"errorCode": code})
+
+
+@case("a voter of another cluster is not added", AREA, CHANGE_TEST)
+async def _(world: World) -> None:
+    world.needs("AddRaftVoter")
+    asked = {"clusterId": "another", "voterId": 5, "voterDirectoryId": world.uuid(), "timeoutMs": 1000}
+    await world.ask("AddRaftVoter", asked, answer={"errorCode": codes.INCONSISTENT_CLUSTER_ID})
+
+
+@case("a voter without a directory is not added", AREA, CHANGE_TEST, Rank.SHOULD)
+async def _(world: World) -> None:
+    world.needs("AddRaftVoter")
+    asked = {"clusterId": world.cluster_id, "voterId": 5, "voterDirectoryId": NO_ID, "timeoutMs": 1000}
+    await world.ask("AddRaftVoter", asked, answer={"errorCode": codes.INVALID_REQUEST})
+
+
+@case("a voter without the controllers' listener is not added", AREA, CHANGE_TEST, Rank.SHOULD)
+async def _(world: World) -> None:
+    world.needs("AddRaftVoter")
+    asked = {
+        "clusterId": world.cluster_id,
+        "voterId": 5,
+        "voterDirectoryId": world.uuid(),
+        "timeoutMs": 1000,
+        "listeners": [],
+    }
+    await world.ask("AddRaftVoter", asked, answer={"errorCode": codes.INVALID_REQUEST})
+
+
+def vote(world: World, **fields: Any) -> Tree:
+    partition = {
+        "partitionIndex": 0,
+        "replicaEpoch": 1,
+        "replicaId": 5,
+        "lastOffsetEpoch": 0,
+        "lastOffset": 0,
+        "preVote": True,
+    }
+    return {
+        "clusterId": world.cluster_id,
+        "voterId": world.target.leader_id,
+        "topics": [{"topicName": METADATA_TOPIC, "partitions": [{**partition, **fields}]}],
+    }
+
+
+@case("a vote of another cluster is refused", AREA, f"{TEST}.testVoteRequestClusterIdValidation")
+async def _(world: World) -> None:
+    world.needs("Vote")
+    await world.ask(
+        "Vote", {**vote(world), "clusterId": "another"}, answer={"errorCode": codes.INCONSISTENT_CLUSTER_ID}
+    )
+
+
+@case("a vote in an old epoch is refused with the leader's", AREA, f"{TEST}.testHandleInvalidVoteRequestWithOlderEpoch")
+async def _(world: World) -> None:
+    world.needs("Vote")
+    leader = {"leaderId": world.target.leader_id, "leaderEpoch": above(0), "voteGranted": False}
+    answer = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": codes.FENCED_LEADER_EPOCH, **leader}]}]}
+    await world.ask("Vote", vote(world, replicaEpoch=0, lastOffsetEpoch=0), answer=answer)
+
+
+@case("a vote for another topic is refused as a whole", AREA, f"{TEST}.testInvalidVoteRequest")
+async def _(world: World) -> None:
+    world.needs("Vote")
+    asked = vote(world)
+    asked["topics"][0]["topicName"] = "another"
+    await world.ask("Vote", asked, answer={"errorCode": codes.INVALID_REQUEST, "topics": []})
+
+
+@case("a leader gives no vote in its own epoch", AREA, f"{TEST}.testLeaderIgnoreVoteRequestOnSameEpoch")
+async def _(world: World) -> None:
+    world.needs("Vote")
+    told = await describe(world, answer=of_partition(errorCode=0))
+    epoch = told["topics"][0]["partitions"][0]["leaderEpoch"]
+    partition = {"errorCode": 0, "leaderEpoch": epoch, "voteGranted": False}
+    answer = {"errorCode": 0, "topics": [{"partitions": [partition]}]}
+    await world.ask("Vote", vote(world, replicaEpoch=epoch), answer=answer)
+
+
+def epoch_request(world: World, topic: str = METADATA_TOPIC, **fields: Any) -> Tree:
+    partition = {"partitionIndex": 0, "leaderId": world.target.leader_id, "leaderEpoch": 0}
+    return {"clusterId": world.cluster_id, "topics": [{"topicName": topic, "partitions": [partition]}], **fields}
+
+
+@case(
+    "the begin or end of an epoch in another cluster is refused",
+    AREA,
+    f"{TEST}.testBeginQuorumEpochRequestClusterIdValidation",
+)
+async def _(world: World) -> None:
+    for api in ("BeginQuorumEpoch", "EndQuorumEpoch"):
+        world.needs(api)
+        answer = {"errorCode": codes.INCONSISTENT_CLUSTER_ID}
+        await world.ask(api, epoch_request(world, clusterId="another"), answer=answer)
+
+
+@case("the begin or end of an old epoch is refused", AREA, f"{TEST}.testEndQuorumIgnoredAsLeaderIfOlderEpoch")
+async def _(world: World) -> None:
+    for api in ("BeginQuorumEpoch", "EndQuorumEpoch"):
+        world.needs(api)
+        answer = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": codes.FENCED_LEADER_EPOCH}]}]}
+        await world.ask(api, epoch_request(world), answer=answer)
+
+
+@case("the begin or end of an epoch of another topic is refused", AREA, f"{TEST}.testInvalidVoteRequest", Rank.SHOULD)
+async def _(world: World) -> None:
+    for api in ("BeginQuorumEpoch", "EndQuorumEpoch"):
+        world.needs(api)
+        await world.ask(api, epoch_request(world, "another"), answer={"errorCode": codes.INVALID_REQUEST})
