@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from mockraft import fuzz_commands
 
 if TYPE_CHECKING:
     from mockraft.conformance import Run
@@ -53,6 +54,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     conformance_app = typer.Typer(help=ABOUT, invoke_without_command=True, add_completion=False, rich_markup_mode=None)
     conformance_app.callback(help=ABOUT)(conformance)
+    fuzz_commands.register(conformance_app)
     app.add_typer(conformance_app, name="conformance")
     app.command("differences", help=DIFFERENCES_ABOUT)(differences)
 

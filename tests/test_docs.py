@@ -34,7 +34,10 @@ def test_commands_in_a_document_exist_with_their_options(document: Path) -> None
     for block in blocks(document, "console"):
         for line in re.findall(r"^\$ (?:.*\| *)?mockraft ([a-z-]+)(.*)", block.replace("\\\n", " "), re.MULTILINE):
             name, rest = line
-            known = {option for parameter in commands[name].params for option in parameter.opts} | {"--help"}
+            command = commands[name]
+            subcommand = rest.split()[0] if rest.split() else ""
+            command = getattr(command, "commands", {}).get(subcommand, command)
+            known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
             wrong += [
                 f"mockraft {name} {option}"
                 for option in re.findall(r"(?<=\s)--[a-z-]+", rest.split("#")[0])

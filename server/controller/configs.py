@@ -301,9 +301,5 @@ def _check_existence(controller: "Controller", resource_type: int, name: str) ->
     if resource_type == BROKER and name:
         node_id = int(name)
         cluster = controller.image.cluster
-        if (
-            node_id != controller.config.node_id
-            and node_id not in cluster.brokers
-            and node_id not in cluster.controllers
-        ):
+        if node_id not in cluster.brokers and node_id not in cluster.controllers:
             raise ApiError(error_codes.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")

@@ -47,11 +47,14 @@ class Candidates:
 
     @property
     def last_known_leader(self) -> int | None:
-        """The leader before the partition lost its last one, if it may have the partition back."""
+        """The leader before the partition lost its last one, if it may have the partition back.
+
+        Kafka's controller breaks on one that is no replica any more (a reassignment may end as the leader is lost).
+        """
         if not self.elr_enabled or self.elr or self.isr or len(self.last_known_elr) != 1:
             return None
         leader = self.last_known_elr[0]
-        return leader if self.is_acceptable(leader) else None
+        return leader if leader in self.replicas and self.is_acceptable(leader) else None
 
 
 def elect(election: Election, candidates: Candidates) -> Elected:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mockraft.server.controller.image import Partition, Topic
+from mockraft.server.controller.java_values import in_timeline_map_order
 from mockraft.server.controller.placement import place
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
 from mockraft.server.controller.topics import check_new_assignment, invalid_assignment, new_partition
@@ -74,8 +75,9 @@ def _assigned(
     controller: Controller, topic: Topic, assignments: Sequence[CreatePartitionsAssignment]
 ) -> list[Partition]:
     partitions = []
+    replication_factor = _replication_factor(topic)
     for partition_id, assignment in enumerate(assignments, len(topic.partitions)):
-        check_new_assignment(controller, assignment.broker_ids, len(topic.partitions[0].replicas))
+        check_new_assignment(controller, assignment.broker_ids, replication_factor)
         partition = new_partition(controller, assignment.broker_ids)
         if partition is None:
             raise invalid_assignment(
@@ -87,8 +89,7 @@ def _assigned(
 
 
 def _placed(controller: Controller, topic: Topic, added: int) -> list[Partition]:
-    """As many replicas each as the first partition has."""
-    replication_factor = len(topic.partitions[0].replicas)
+    replication_factor = _replication_factor(topic)
     partitions = []
     for replicas in place(controller.usable_racks.of(controller), added, replication_factor, controller.chance):
         partition = new_partition(controller, replicas)
@@ -100,3 +101,9 @@ def _placed(controller: Controller, topic: Topic, added: int) -> list[Partition]
             raise ApiError(error_codes.INVALID_REPLICATION_FACTOR, message)
         partitions.append(partition)
     return partitions
+
+
+def _replication_factor(topic: Topic) -> int:
+    """The size of the partition that Kafka's map of them gives first, which need not be partition 0."""
+    (_, first), *_ = in_timeline_map_order(topic.partitions)
+    return len(first.replicas)

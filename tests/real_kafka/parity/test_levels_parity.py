@@ -31,7 +31,13 @@ TOPIC = CreatableTopic(
     assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[2, 1])],
     configs=[CreatableTopicConfig(name="min.insync.replicas", value="2")],
 )
-BROKER_CONFIGS = [("1", "min.insync.replicas"), ("", "min.insync.replicas"), ("1", "cordoned.log.dirs")]
+# 3000 is the controller, which registers itself from 3.7-IV0 on.
+BROKER_CONFIGS = [
+    ("1", "min.insync.replicas"),
+    ("", "min.insync.replicas"),
+    ("1", "cordoned.log.dirs"),
+    ("3000", "background.threads"),
+]
 
 
 def written(side: Any) -> list[tuple[Any, int]]:

@@ -56,6 +56,12 @@ def test_places_as_many_replicas_as_the_first_partition_has(three, ask):
     assert {partition.leader for partition in partitions} == {1, 2, 3}
 
 
+def test_the_partition_that_kafkas_map_gives_first_says_how_many_replicas(three, ask):
+    topic_id = three.create_topic("t", [1], [1], [1, 2])
+    ask(three, request(more("t", 4)))
+    assert len(three.partition(topic_id, 3).replicas) == 2
+
+
 def test_fenced_replicas_are_not_in_sync_and_do_not_lead(three, ask):
     topic_id = three.create_topic("t", [1, 2])
     three.fence(2)

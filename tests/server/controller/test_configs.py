@@ -142,6 +142,10 @@ def test_a_broker_is_named_by_the_id_of_a_registered_node(topic, name, code):
         assert refusal(topic, BROKER, name, **change)[0] == code
 
 
+def test_the_controller_itself_is_no_node_before_controllers_register(new_cluster):
+    assert refusal(new_cluster(metadata_version=14), BROKER, "3000", x=(Operation.SET, "y"))[0] == 102
+
+
 @pytest.mark.parametrize(("name", "code"), [("", 42), ("a b", 17), ("nowhere", 3)])
 def test_a_topic_must_be_there(topic, name, code):
     assert refusal(topic, TOPIC, name, flush_ms=(Operation.SET, "1"))[0] == code

@@ -58,6 +58,7 @@ def test_the_last_known_leader_gets_an_empty_partition_back_uncleanly() -> None:
         {"last_known_elr": [3, 1]},
         {"last_known_elr": []},
         {"last_known_elr": [2]},
+        {"replicas": [1, 2]},
     ],
 )
 def test_the_last_known_leader_does_not_get_it_back_otherwise(fields: dict[str, Any]) -> None:

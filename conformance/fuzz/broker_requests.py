@@ -1,0 +1,184 @@
+"""What brokers say of themselves: registrations, heartbeats, directories, ids; and the controllers' own kind."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from mockraft.conformance.fuzz.drawn import Draw
+from mockraft.conformance.fuzz.steps import Step
+from mockraft.wire import uuids
+
+RESERVED = [uuids.text_of(bytes(15) + bytes([number])) for number in (0, 1, 2, 99)]
+
+
+def directories(broker_id: int) -> list[str]:
+    """All the directories that a broker may have."""
+    return [f"$dir:{broker_id}:{number}" for number in range(1, 1 + broker_id % 3 + 1)]
+
+
+def incarnation(broker_id: int, number: int) -> str:
+    """An incarnation id."""
+    return uuids.text_of(hashlib.md5(f"{broker_id} {number}".encode()).digest())
+
+
+def register(draw: Draw) -> Step:
+    """A new broker, a restarted one, or one that tells its registration anew."""
+    absent = [each for each in range(1, 7) if each not in draw.model.brokers]
+    broker_id = draw.chance.choice(absent) if absent and draw.maybe(0.7) else draw.broker_id()
+    broker = draw.model.brokers.get(broker_id)
+    own = directories(broker_id)
+    log_dirs = list(own)
+    same = broker is not None and draw.maybe(0.6)
+    if broker is not None and same:
+        log_dirs = draw.one(list(broker.log_dirs), own, draw.chance.sample(own, draw.chance.randint(1, len(own))))
+    listeners = [{"name": "PLAINTEXT", "host": f"host{broker_id}", "port": 9000 + broker_id, "securityProtocol": 0}]
+    if draw.maybe(0.1):
+        listeners.append({"name": "EXTERNAL", "host": "other", "port": 9999, "securityProtocol": draw.one(1, 2, 3)})
+    body = {
+        "brokerId": broker_id,
+        "clusterId": "$cluster",
+        "incarnationId": broker.incarnation if broker and same else incarnation(broker_id, draw.chance.randrange(99)),
+        "listeners": listeners,
+        "features": [
+            {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
+            for name, (low, high) in draw.features.items()
+        ],
+        "rack": draw.one(None, "a", "b", ""),
+        "logDirs": log_dirs,
+        "previousBrokerEpoch": draw.one(-1, f"$epoch:{broker_id}"),
+    }
+    return Step("BrokerRegistration", 0, body)
+
+
+def heartbeat(draw: Draw) -> Step | None:
+    """A broker's heartbeat: joins, goes on, is fenced, stops, loses directories, cordons some."""
+    found = draw.registered()
+    if found is None:
+        return None
+    broker_id, broker = found
+    offset = draw.one("$end", "$end", "$end", 1 << 40, "$end-1", "$end-7", f"$registered:{broker_id}", -1)
+    body: dict[str, Any] = {
+        "brokerId": broker_id,
+        "brokerEpoch": f"$epoch:{broker_id}",
+        "currentMetadataOffset": offset,
+        "wantFence": draw.maybe(0.08),
+        "wantShutDown": draw.maybe(0.08),
+    }
+    if draw.maybe(0.15):
+        some = list(broker.log_dirs) if len(broker.log_dirs) < 2 or draw.maybe(0.05) else list(broker.log_dirs[1:])
+        body["offlineLogDirs"] = [*some[:1], *(["$dir:9:9"] if draw.maybe(0.2) else [])]
+    if draw.maybe(0.3):
+        own = directories(broker_id)
+        body["cordonedLogDirs"] = draw.one(None, [], [], draw.chance.sample(own, draw.chance.randint(0, len(own))))
+    return Step("BrokerHeartbeat", 0, body)
+
+
+def unregister(draw: Draw) -> Step:
+    """A broker is taken out."""
+    return Step("UnregisterBroker", 0, {"brokerId": draw.broker_id()})
+
+
+def assign_directories(draw: Draw) -> Step | None:
+    """A broker says in which directories replicas are."""
+    found = draw.registered()
+    if found is None:
+        return None
+    broker_id, broker = found
+    held = [
+        (topic, number)
+        for topic, partitions in draw.model.topics.items()
+        for number, partition in partitions.items()
+        if broker_id in partition.replicas
+    ]
+    told: dict[str, dict[str, list[int]]] = {}
+    for _ in range(draw.one(1, 1, 2, 3, 5)):
+        if held and draw.maybe(0.9):
+            topic, number = draw.chance.choice(held)
+        elif (place := draw.partition()) is not None:
+            topic, number, _ = place
+        else:
+            return None
+        known = list(broker.log_dirs) or directories(broker_id)
+        directory = draw.chance.choice(known) if draw.maybe(0.85) else draw.one("$dir:9:9", *RESERVED)
+        numbers = told.setdefault(directory, {}).setdefault(topic, [])
+        if number not in numbers:
+            numbers.append(number)
+    tree = [
+        {
+            "id": directory,
+            "topics": [
+                {"topicId": f"$topic:{topic}", "partitions": [{"partitionIndex": number} for number in numbers]}
+                for topic, numbers in topics.items()
+            ],
+        }
+        for directory, topics in told.items()
+    ]
+    body = {"brokerId": broker_id, "brokerEpoch": f"$epoch:{broker_id}", "directories": tree}
+    return Step("AssignReplicasToDirs", 0, body)
+
+
+def allocate_producer_ids(draw: Draw) -> Step | None:
+    """A broker asks for a block of producer ids."""
+    found = draw.registered()
+    if found is None:
+        return None
+    return Step("AllocateProducerIds", 0, {"brokerId": found[0], "brokerEpoch": f"$epoch:{found[0]}"})
+
+
+def register_controller(draw: Draw) -> Step:
+    """Another controller registers; nothing says that it is a voter."""
+    number = draw.one(3001, 3002)
+    body = {
+        "controllerId": number,
+        "incarnationId": incarnation(number, draw.chance.randrange(3)),
+        "zkMigrationReady": False,
+        "listeners": [{"name": "CONTROLLER", "host": "host", "port": number, "securityProtocol": 0}],
+        "features": [
+            {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
+            for name, (low, high) in draw.features.items()
+        ],
+    }
+    return Step("ControllerRegistration", 0, body)
+
+
+def remove_voter(draw: Draw) -> Step:
+    """A voter that is not there."""
+    body = {"clusterId": draw.one("$cluster", None), "voterId": 7, "voterDirectoryId": incarnation(7, 1)}
+    return Step("RemoveRaftVoter", 0, body)
+
+
+def describe_cluster(draw: Draw) -> Step:
+    """Who is there."""
+    body = {"endpointType": draw.one(2, 2, 1), "includeFencedBrokers": draw.maybe(0.5)}
+    return Step("DescribeCluster", 0, body)
+
+
+def describe_quorum(_: Draw) -> Step:
+    """Who leads."""
+    return Step("DescribeQuorum", 0, {"topics": [{"topicName": "__cluster_metadata", "partitions": [
+        {"partitionIndex": 0}]}]})  # fmt: skip
+
+
+def api_versions(draw: Draw) -> Step:
+    """What there is."""
+    return Step("ApiVersions", 0, {"clientSoftwareName": "fuzz", "clientSoftwareVersion": draw.one("1", "1.0-a")})
+
+
+def sasl_handshake(draw: Draw) -> Step:
+    """A login where there is none."""
+    return Step("SaslHandshake", 0, {"mechanism": draw.one("PLAIN", "SCRAM-SHA-256", "")})
+
+
+DRAWS: list[tuple[int, str, Callable[[Draw], Step | None]]] = [
+    (70, "BrokerRegistration", register),
+    (230, "BrokerHeartbeat", heartbeat),
+    (12, "UnregisterBroker", unregister),
+    (60, "AssignReplicasToDirs", assign_directories),
+    (10, "AllocateProducerIds", allocate_producer_ids),
+    (4, "ControllerRegistration", register_controller),
+    (2, "RemoveRaftVoter", remove_voter),
+    (3, "DescribeCluster", describe_cluster),
+    (3, "DescribeQuorum", describe_quorum),
+    (3, "ApiVersions", api_versions),
+    (1, "SaslHandshake", sasl_handshake),
+]

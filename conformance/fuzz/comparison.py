@@ -1,0 +1,110 @@
+"""Whether two outcomes are the same, in what both controllers promise."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from mockraft.conformance.fuzz.model import Model
+from mockraft.conformance.fuzz.side import Outcome
+from mockraft.conformance.fuzz.steps import Step
+
+_HASHED = {
+    "PartitionChangeRecord": ("topicId", "partitionId"),
+    "RemoveTopicRecord": ("topicId",),
+    "ConfigRecord": ("resourceType", "resourceName"),
+}
+"""Records that come from a hash map whose order each process draws, and what says whose they are."""
+
+
+class Difference(NamedTuple):
+    """Where two controllers differ after a step: a path into answer or records, and what each says there."""
+
+    api: str
+    path: str
+    ours: Any
+    theirs: Any
+
+    @property
+    def kind(self) -> str:
+        """What a smaller sequence must show as well: the API, and the path without its indexes."""
+        return f"{self.api} {''.join(each for each in self.path if not each.isdigit())}"
+
+
+def difference(step: Step, one: Outcome, other: Outcome, model: Model) -> Difference | None:
+    """The first place in which the outcomes of the step differ."""
+    left, right = (_normal(step, outcome, model) for outcome in (one, other))
+    for path, ours, theirs in _unlike(left, right, ""):
+        return Difference(step.api, path.lstrip("."), ours, theirs)
+    return None
+
+
+def _normal(step: Step, outcome: Outcome, model: Model) -> dict[str, Any]:
+    answer = _sorted(outcome.answer)
+    if step.api == "ApiVersions":
+        answer.pop("apiKeys", None)  # which APIs there are is known before: only those that both have are sent
+    if step.body.get("validateOnly"):
+        for topic in answer.get("topics", []):
+            topic["topicId"] = "of no topic"
+    records = _records(step, outcome.records)
+    if step.is_chance:
+        records = [_shape(record, model) for record in records]
+    return {"answer": answer, "records": records}
+
+
+def _sorted(tree: Any) -> Any:
+    """Lists of objects in an order of their own: Kafka takes many of them from hash maps."""
+    if isinstance(tree, dict):
+        return {key: _sorted(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        values = [_sorted(value) for value in tree]
+        return sorted(values, key=json.dumps) if values and isinstance(values[0], dict) else values
+    return tree
+
+
+def _records(step: Step, records: list[list[Any]]) -> list[Any]:
+    """Neighbours in an order that each controller draws are put in order of their place."""
+    ordered: list[Any] = []
+    run: list[list[Any]] = []
+    for record in [*records, None]:
+        if record is not None and record[0] in _HASHED and (not run or run[0][0] == record[0]):
+            run.append(record)
+            continue
+        ordered += sorted(run, key=lambda each: _place(step, each))
+        run = []
+        if record is not None:
+            (run if record[0] in _HASHED else ordered).append(record)
+    return ordered
+
+
+def _place(step: Step, record: list[Any]) -> list[str]:
+    place = [f"{record[2][key]:>9}" for key in _HASHED[record[0]]]
+    if step.api == "AlterConfigs" and record[2]["value"] is None:
+        # What is not named any more comes from a table whose size depends on all that it ever held.
+        place.append(record[2]["name"])
+    return place
+
+
+def _shape(record: list[Any], model: Model) -> Any:
+    name, version, body = record
+    if name != "PartitionRecord":
+        return record
+    active = [
+        broker_id for broker_id, each in model.brokers.items() if not each.fenced and not each.in_controlled_shutdown
+    ]
+    is_sound = body["isr"] == [each for each in body["replicas"] if each in active] and body["leader"] == body["isr"][0]
+    is_sound = is_sound and len({*body["replicas"]}) == len(body["replicas"])
+    return [name, version, body["topicId"], body["partitionId"], len(body["replicas"]), is_sound]
+
+
+def _unlike(one: Any, other: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in [*one, *(key for key in other if key not in one)]:
+            if key not in one or key not in other:
+                yield f"{path}.{key}", one.get(key, "not there"), other.get(key, "not there")
+            else:
+                yield from _unlike(one[key], other[key], f"{path}.{key}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, (left, right) in enumerate(zip(one, other, strict=True)):
+            yield from _unlike(left, right, f"{path}.{index}")
+    elif one != other or type(one) is not type(other):
+        yield path, one, other

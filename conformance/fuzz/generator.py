@@ -1,0 +1,64 @@
+"""Draws steps: most of them requests that make sense in the world as it is, some of them slightly wrong."""
+
+import random
+from collections.abc import Callable, Mapping
+
+from mockraft.conformance.fuzz import broker_requests, partition_requests, setting_requests, topic_requests
+from mockraft.conformance.fuzz.drawn import Draw
+from mockraft.conformance.fuzz.known import is_known
+from mockraft.conformance.fuzz.model import Model
+from mockraft.conformance.fuzz.mutations import mutated
+from mockraft.conformance.fuzz.steps import Step, fitted
+
+SLIGHTLY_WRONG = 0.22
+FORWARDED = 0.2
+FORWARDABLE = {
+    "CreateTopics", "DeleteTopics", "CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs", "ElectLeaders",
+    "AlterPartitionReassignments", "ListPartitionReassignments", "AlterClientQuotas", "AlterUserScramCredentials",
+    "UpdateFeatures", "UnregisterBroker", "AllocateProducerIds", "CreateDelegationToken", "RenewDelegationToken",
+    "ExpireDelegationToken", "RemoveRaftVoter", "CreateAcls", "DeleteAcls",
+}  # fmt: skip
+ALWAYS_FORWARDED = 0.9
+TOKENS = {"CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken"}
+PRINCIPALS = ("User:ann", "User:bob", "User:ANONYMOUS")
+
+Versions = Mapping[str, tuple[int, int]]
+DRAWS: list[tuple[int, str, Callable[[Draw], Step | None]]] = [
+    *broker_requests.DRAWS,
+    *topic_requests.DRAWS,
+    *partition_requests.DRAWS,
+    *setting_requests.DRAWS,
+]
+
+
+class Generator:
+    """Steps for a world that is like `model`, of the APIs and versions in `versions`."""
+
+    def __init__(self, seed: int, model: Model, versions: Versions, features: dict[str, tuple[int, int]]) -> None:
+        self.chance = random.Random(seed)
+        self.draw = Draw(self.chance, model, features)
+        self.versions = versions
+        self._draws = [entry for entry in DRAWS if entry[1] in versions]
+
+    def step(self) -> Step:
+        """The next step."""
+        while True:
+            ((_, api, draw),) = self.chance.choices(self._draws, [weight for weight, _, _ in self._draws])
+            step = draw(self.draw)
+            if step is None:
+                continue
+            step.version = self._version(api)
+            step.body = fitted(step.api, step.version, step.body)
+            if self.chance.random() < SLIGHTLY_WRONG:
+                step.body = mutated(step.api, step.version, step.body, self.chance)
+            if api in FORWARDABLE and self.chance.random() < (ALWAYS_FORWARDED if api in TOKENS else FORWARDED):
+                step.principal = self.chance.choice(PRINCIPALS)
+            for each in topic_requests.with_cleanup(step).cleanup:
+                each.version = self.versions[each.api][1]
+                each.body = fitted(each.api, each.version, each.body)
+            if not is_known(step, self.draw.model):
+                return step
+
+    def _version(self, api: str) -> int:
+        low, high = self.versions[api]
+        return high if self.chance.random() < 0.6 else self.chance.randint(low, high)

@@ -1,0 +1,170 @@
+"""Requests that are not sent: what both do is known to differ, or Kafka's controller would not be there after it.
+
+Each rule names its entry in `known_differences.toml`.
+"""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from mockraft.conformance.fuzz.model import Model
+from mockraft.conformance.fuzz.steps import Step, Tree
+
+MANY = 1_000
+_NUMBER = re.compile(r"-?\d{1,9}")
+_PROTOCOLS = range(4)
+_RESOURCE_TYPES = (2, 4, 8, 16, 32)
+
+
+class Known(NamedTuple):
+    """The entry in the list, the APIs it is about, and whether a request's body is of its kind in a world."""
+
+    entry: str
+    apis: frozenset[str]
+    covers: Callable[[Tree, Model], bool]
+
+
+def is_known(step: Step, model: Model) -> bool:
+    """Whether the step, or what takes it back, is left out."""
+    if step.is_chance and any(not each.fenced and each.in_controlled_shutdown for each in model.brokers.values()):
+        return True  # whether it is refused depends on whether such a broker is drawn
+    return any(
+        each.api in known.apis and known.covers(each.body, model) for each in (step, *step.cleanup) for known in KNOWN
+    )
+
+
+def breaks(model: Model) -> bool:
+    """Whether the world is one in which Kafka's controller resigns sooner or later ("last-known-leader")."""
+    partitions = (partition for topic in model.topics.values() for partition in topic.values())
+    return any(not {*partition.last_known_elr} <= {*partition.replicas} for partition in partitions)
+
+
+def _has_odd_listener(body: Tree, _: Model) -> bool:
+    return any(
+        not each["host"] or not each["port"] or each["securityProtocol"] not in _PROTOCOLS for each in body["listeners"]
+    )
+
+
+def _has_odd_operation(body: Tree, _: Model) -> bool:
+    return any(
+        config["configOperation"] not in range(4) or (config["configOperation"] > 1 and config["value"] is None)
+        for each in body["resources"]
+        for config in each["configs"]
+    )
+
+
+def _has_odd_recovery(body: Tree, _: Model) -> bool:
+    return any(each["leaderRecoveryState"] not in (0, 1) for topic in body["topics"] for each in topic["partitions"])
+
+
+def _sets_min_isr_to_no_number(body: Tree, _: Model) -> bool:
+    return any(not _NUMBER.fullmatch("1" if value is None else value) for value in _min_isrs(body))
+
+
+def _min_isrs(body: Tree) -> list[str | None]:
+    return [
+        config["value"]
+        for each in [*body.get("resources", []), *body.get("topics", [])]
+        for config in each["configs"]
+        if config["name"] == "min.insync.replicas"
+    ]
+
+
+def _clears_elr(body: Tree, model: Model) -> bool:
+    return bool(_min_isrs(body)) and _keeps_elr(model)
+
+
+def _drops_configs(_: Tree, model: Model) -> bool:
+    # What AlterConfigs does not name is dropped, so perhaps min.insync.replicas.
+    return _keeps_elr(model)
+
+
+def _keeps_elr(model: Model) -> bool:
+    return any(partition.elr for topic in model.topics.values() for partition in topic.values())
+
+
+def _has_twins_of_no_type(body: Tree, _: Model) -> bool:
+    names = [each["resourceName"] for each in body["resources"] if each["resourceType"] not in _RESOURCE_TYPES]
+    return len({*names}) < len(names)
+
+
+def _deletes_an_empty_isr(body: Tree, model: Model) -> bool:
+    states = body.get("topics") or []
+    texts = [*body.get("topicNames", ()), *(each["name"] for each in states), *(each["topicId"] for each in states)]
+    names = {text.removeprefix("$topic:") for text in texts if text}
+    return any(not partition.isr for name in names for partition in model.topics.get(name, {}).values())
+
+
+def _adds_too_many(body: Tree, _: Model) -> bool:
+    return any(each["count"] > MANY for each in body["topics"])
+
+
+def _moves_what_has_no_leader(body: Tree, model: Model) -> bool:
+    places = [(topic["name"], each["partitionIndex"]) for topic in body["topics"] for each in topic["partitions"]]
+    partitions = [model.topics.get(name, {}).get(number) for name, number in places]
+    return any(partition and (partition.leader == -1 or partition.last_known_elr) for partition in partitions)
+
+
+def _asks_for_documentation(body: Tree, _: Model) -> bool:
+    return bool(body.get("includeDocumentation"))
+
+
+def _asks_for_loggers(body: Tree, _: Model) -> bool:
+    return any(each["resourceType"] == 8 for each in body["resources"])
+
+
+def _asks_for_all_of_a_node(body: Tree, _: Model) -> bool:
+    # A controller's own properties are not the other's.
+    return any(
+        each["resourceType"] == 4 and each["resourceName"] and not each.get("configurationKeys")
+        for each in body["resources"]
+    )
+
+
+def _names_a_host(body: Tree, _: Model) -> bool:
+    return any(
+        part["entityType"] == "ip" and part["entityName"] and part["entityName"][0].isalpha()
+        for each in body["entries"]
+        for part in each["entity"]
+    )
+
+
+def _limits_mutations(body: Tree, _: Model) -> bool:
+    return any(operation["key"] == "controller_mutation_rate" for each in body["entries"] for operation in each["ops"])
+
+
+def _asks_for_all_users(body: Tree, _: Model) -> bool:
+    return not body["users"]
+
+
+def _moves_the_cluster(body: Tree, _: Model) -> bool:
+    # These levels do not come back, so the world would not be the next episode's.
+    return not body.get("validateOnly") and any(
+        each["feature"] in {"metadata.version", "kraft.version"} for each in body["featureUpdates"]
+    )
+
+
+def _known(entry: str, apis: str, covers: Callable[[Tree, Model], bool]) -> Known:
+    return Known(entry, frozenset(apis.split()), covers)
+
+
+KNOWN = (
+    _known("never-resigns", "BrokerRegistration ControllerRegistration", _has_odd_listener),
+    _known("never-resigns", "IncrementalAlterConfigs", _has_odd_operation),
+    _known("never-resigns", "AlterPartition", _has_odd_recovery),
+    _known("min-isr-text", "IncrementalAlterConfigs AlterConfigs CreateTopics", _sets_min_isr_to_no_number),
+    _known("clear-elr-index", "IncrementalAlterConfigs", _clears_elr),
+    _known("clear-elr-index", "AlterConfigs", _drops_configs),
+    _known("unanswered-requests", "AlterConfigs", _has_twins_of_no_type),
+    _known("unanswered-requests", "DescribeUserScramCredentials", _asks_for_all_users),
+    _known("empty-isr-deletion", "DeleteTopics", _deletes_an_empty_isr),
+    _known("endless-partitions", "CreatePartitions", _adds_too_many),
+    _known("last-known-leader", "AlterPartitionReassignments", _moves_what_has_no_leader),
+    _known("config-documentation", "DescribeConfigs", _asks_for_documentation),
+    _known("broker-loggers", "DescribeConfigs", _asks_for_loggers),
+    _known("", "DescribeConfigs", _asks_for_all_of_a_node),
+    _known("host-names-in-quotas", "AlterClientQuotas", _names_a_host),
+    _known("", "AlterClientQuotas", _limits_mutations),
+    _known("", "UpdateFeatures", _moves_the_cluster),
+)
+"""What is left out. An empty entry: nothing differs, but the fuzz itself could not go on, or compares what is given."""

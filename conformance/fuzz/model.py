@@ -1,0 +1,199 @@
+"""What the metadata log says, as far as the generator asks: built from records in the names that both sides share."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+Tree = dict[str, Any]
+
+
+@dataclass
+class BrokerState:
+    """One registration; `epoch_index` and `registered_index` count the log's records."""
+
+    incarnation: str
+    epoch_index: int
+    registered_index: int
+    fenced: bool
+    in_controlled_shutdown: bool
+    log_dirs: list[str]
+    cordoned: list[str] | None
+
+
+@dataclass
+class PartitionState:
+    """One partition."""
+
+    replicas: list[int]
+    isr: list[int]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    recovery: int
+    adding: list[int]
+    removing: list[int]
+    directories: list[str]
+    elr: list[int]
+    last_known_elr: list[int]
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether replicas are being added or removed."""
+        return bool(self.adding or self.removing)
+
+
+@dataclass
+class Model:
+    """Brokers by id, partitions by topic and number, and the names of what else was made."""
+
+    record_count: int = 0
+    brokers: dict[int, BrokerState] = field(default_factory=dict)
+    topics: dict[str, dict[int, PartitionState]] = field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=dict)
+    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
+    quotas: dict[str, tuple[list[Tree], set[str]]] = field(default_factory=dict)
+    credentials: set[tuple[str, int]] = field(default_factory=set)
+    controllers: set[int] = field(default_factory=set)
+    _names: dict[str, str] = field(default_factory=dict)
+
+    def record_index(self, kind: str, broker_id: int) -> int | None:
+        """The record whose offset is the broker's "epoch", or at which it was "registered"."""
+        broker = self.brokers.get(broker_id)
+        if broker is None:
+            return None
+        return broker.epoch_index if kind == "epoch" else broker.registered_index
+
+    def partition_number(self, kind: str, place: str) -> int:
+        """The "leaderEpoch" or "partitionEpoch" of "TOPIC:PARTITION"; 0 where there is none."""
+        topic, _, number = place.rpartition(":")
+        partition = self.topics.get(topic, {}).get(int(number))
+        if partition is None:
+            return 0
+        return partition.leader_epoch if kind == "leaderEpoch" else partition.partition_epoch
+
+    def take(self, name: str, record: Tree) -> None:
+        """Take in the next record."""
+        apply = _APPLY.get(name)
+        if apply is not None:
+            apply(self, record)
+        self.record_count += 1
+
+    def _register_broker(self, record: Tree) -> None:
+        epoch = str(record["brokerEpoch"]).removeprefix("record ")
+        self.brokers[record["brokerId"]] = BrokerState(
+            incarnation=record["incarnationId"],
+            epoch_index=int(epoch) if epoch.isdigit() else self.record_count,
+            registered_index=self.record_count,
+            fenced=record["fenced"],
+            in_controlled_shutdown=record.get("inControlledShutdown", False),
+            log_dirs=record.get("logDirs", []),
+            cordoned=record.get("cordonedLogDirs"),
+        )
+
+    def _change_broker(self, record: Tree) -> None:
+        broker = self.brokers[record["brokerId"]]
+        if fenced := record.get("fenced", 0):
+            broker.fenced = fenced > 0
+        if record.get("inControlledShutdown", 0):
+            broker.in_controlled_shutdown = True
+        broker.log_dirs = record.get("logDirs") or broker.log_dirs
+        if (cordoned := record.get("cordonedLogDirs")) is not None:
+            broker.cordoned = cordoned
+
+    def _unregister_broker(self, record: Tree) -> None:
+        del self.brokers[record["brokerId"]]
+
+    def _topic(self, record: Tree) -> None:
+        self._names[record["topicId"]] = record["name"]
+        self.topics[record["name"]] = {}
+
+    def _remove_topic(self, record: Tree) -> None:
+        name = self._names.pop(record["topicId"])
+        del self.topics[name]
+        self.configs.pop((2, name), None)
+
+    def _partition(self, record: Tree) -> None:
+        self.topics[self._names[record["topicId"]]][record["partitionId"]] = PartitionState(
+            replicas=record["replicas"],
+            isr=record["isr"],
+            leader=record["leader"],
+            leader_epoch=record["leaderEpoch"],
+            partition_epoch=record["partitionEpoch"],
+            recovery=record.get("leaderRecoveryState", 0),
+            adding=record["addingReplicas"],
+            removing=record["removingReplicas"],
+            directories=record.get("directories", []),
+            elr=record.get("eligibleLeaderReplicas") or [],
+            last_known_elr=record.get("lastKnownElr") or [],
+        )
+
+    def _change_partition(self, record: Tree) -> None:
+        partition = self.topics[self._names[record["topicId"]]][record["partitionId"]]
+        for key, attribute in _PARTITION_FIELDS.items():
+            if record.get(key) is not None:
+                setattr(partition, attribute, record[key])
+        if "leader" in record:
+            partition.leader = record["leader"]
+            partition.leader_epoch += 1
+        if "leaderRecoveryState" in record:
+            partition.recovery = record["leaderRecoveryState"]
+        partition.partition_epoch += 1
+
+    def _clear_elr(self, record: Tree) -> None:
+        name = record["topicName"]
+        for topic in [name] if name else list(self.topics):
+            for partition in self.topics.get(topic, {}).values():
+                if partition.elr or partition.last_known_elr:
+                    partition.elr, partition.last_known_elr = [], []
+                    partition.partition_epoch += 1
+
+    def _controller(self, record: Tree) -> None:
+        self.controllers.add(record["controllerId"])
+
+    def _feature(self, record: Tree) -> None:
+        self.features[record["name"]] = record["featureLevel"]
+
+    def _config(self, record: Tree) -> None:
+        resource = self.configs.setdefault((record["resourceType"], record["resourceName"]), {})
+        if record["value"] is None:
+            resource.pop(record["name"], None)
+        else:
+            resource[record["name"]] = record["value"]
+
+    def _quota(self, record: Tree) -> None:
+        _, keys = self.quotas.setdefault(repr(record["entity"]), (record["entity"], set()))
+        keys.discard(record["key"])
+        if not record["remove"]:
+            keys.add(record["key"])
+
+    def _credential(self, record: Tree) -> None:
+        self.credentials.add((record["name"], record["mechanism"]))
+
+    def _remove_credential(self, record: Tree) -> None:
+        self.credentials.discard((record["name"], record["mechanism"]))
+
+
+_PARTITION_FIELDS = {
+    "isr": "isr",
+    "replicas": "replicas",
+    "removingReplicas": "removing",
+    "addingReplicas": "adding",
+    "directories": "directories",
+    "eligibleLeaderReplicas": "elr",
+    "lastKnownElr": "last_known_elr",
+}
+_APPLY = {
+    "RegisterBrokerRecord": Model._register_broker,
+    "BrokerRegistrationChangeRecord": Model._change_broker,
+    "UnregisterBrokerRecord": Model._unregister_broker,
+    "RegisterControllerRecord": Model._controller,
+    "TopicRecord": Model._topic,
+    "RemoveTopicRecord": Model._remove_topic,
+    "PartitionRecord": Model._partition,
+    "PartitionChangeRecord": Model._change_partition,
+    "ClearElrRecord": Model._clear_elr,
+    "FeatureLevelRecord": Model._feature,
+    "ConfigRecord": Model._config,
+    "ClientQuotaRecord": Model._quota,
+    "UserScramCredentialRecord": Model._credential,
+    "RemoveUserScramCredentialRecord": Model._remove_credential,
+}

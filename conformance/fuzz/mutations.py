@@ -1,0 +1,71 @@
+"""Requests made slightly wrong: one or two places of the JSON changed as their field in Kafka's spec allows."""
+
+import copy
+import random
+import re
+from typing import Any
+
+from mockraft.conformance.fuzz.steps import Tree, places
+from mockraft.wire.schema_files import FieldSpec, schema
+
+MORE_THAN_ONCE = 0.2
+_BITS = {"int8": 7, "int16": 15, "uint16": 16, "int32": 31, "int64": 63}
+_SUM = re.compile(r"[+-]\d+$")
+_STRANGE_TEXTS = ("", "no-such", "t0", "1", "ann", " ", "ä", "x" * 300)
+_STRANGE_IDS = ("A" * 22, "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "$topic:no-such", "$topic:t1", "$dir:9:1")
+
+
+def mutated(api: str, version: int, body: Tree, chance: random.Random) -> Tree:
+    """A copy of `body` with something wrong in it, though it can still be written in that version."""
+    tree = copy.deepcopy(body)
+    spec = schema(f"{api}Request").root
+    for _ in range(1 + (chance.random() < MORE_THAN_ONCE)):
+        found = list(places(tree, spec, version))
+        if not found:
+            break
+        container, key, field = chance.choice(found)
+        _change(container, key, field, version, chance)
+    return tree
+
+
+def _change(container: Any, key: Any, field: FieldSpec, version: int, chance: random.Random) -> None:
+    value = container[key]
+    if isinstance(container, list):
+        action = chance.choice(("drop", "repeat", "value"))
+        if action == "drop":
+            del container[key]
+            return
+        if action == "repeat":
+            container.insert(chance.randrange(len(container) + 1), copy.deepcopy(value))
+            return
+    elif field.nullable.covers(version) and chance.random() < 0.25:
+        container[key] = None
+        return
+    if field.is_array and not isinstance(container, list):
+        container[key] = [] if chance.random() < 0.5 or not value else [*value, copy.deepcopy(value[0])]
+    elif field.struct is None:
+        container[key] = _other(value, field, chance)
+
+
+def _other(value: Any, field: FieldSpec, chance: random.Random) -> Any:
+    kind = field.kind
+    if kind == "bool":
+        return not value
+    if kind == "string":
+        return chance.choice(_STRANGE_TEXTS)
+    if kind == "uuid":
+        return chance.choice(_STRANGE_IDS)
+    if kind == "float64":
+        return chance.choice((0.0, -1.0, 1e30, 0.5, "NaN", "Infinity"))
+    if kind == "bytes":
+        return chance.choice(("", "AAAA"))
+    if field.json_name == "timeoutMs":
+        return chance.choice((0, -1))
+    highest = (1 << _BITS[kind]) - 1
+    lowest = 0 if kind == "uint16" else -highest - 1
+    if isinstance(value, str):
+        # A symbol stands for what the controllers call by different numbers.
+        return -1 if _SUM.search(value) else value + chance.choice(("+1", "-1", "+1000000"))
+    return chance.choice(
+        [each for each in (value + 1, value - 1, 0, -1, 1, 2, 3, 7, 99, highest, lowest) if lowest <= each <= highest]
+    )

@@ -1,0 +1,191 @@
+"""The fuzz itself: episodes of steps on two controllers, and the smallest sequence that shows a difference."""
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mockraft.conformance.fuzz.comparison import Difference, difference
+from mockraft.conformance.fuzz.emptying import empty
+from mockraft.conformance.fuzz.generator import Generator
+from mockraft.conformance.fuzz.known import breaks
+from mockraft.conformance.fuzz.model import Model
+from mockraft.conformance.fuzz.side import Side
+from mockraft.conformance.fuzz.steps import Step, api_name
+from mockraft.wire import uuids
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+
+EPISODE_STEPS = 250
+LEADERSHIP = "leadership"
+READ_ONLY = ("Describe", "List", "ApiVersions")
+START_S = 20
+CONTROLLERS_REGISTER = 15
+SETTLE_S = 2.0
+SETTLE_POLL_S = 0.01
+
+
+class Finding(NamedTuple):
+    """A difference: the seed of its episode, the step at which it showed, and a small sequence that shows it again."""
+
+    seed: int
+    step: int
+    difference: Difference
+    steps: list[Step]
+
+
+@dataclass
+class Report:
+    """What a run did."""
+
+    steps: int = 0
+    finding: Finding | None = None
+
+
+class Pair:
+    """Two controllers that are given the same."""
+
+    def __init__(self, one: Side, other: Side) -> None:
+        self.one, self.other = one, other
+        self.runs = 0
+        offers = [side.ask(ApiVersionsRequest(client_software_name="fuzz", client_software_version="1"), 4)
+                  for side in (one, other)]  # fmt: skip
+        apis = [{each.api_key: (each.min_version, each.max_version) for each in offer.api_keys} for offer in offers]
+        self.versions = {
+            api_name(key): (max(low, apis[1][key][0]), min(high, apis[1][key][1]))
+            for key, (low, high) in apis[0].items()
+            if key in apis[1]
+        }
+        features = [{f.name: (f.min_version, f.max_version) for f in offer.supported_features} for offer in offers]
+        self.features = {name: levels for name, levels in features[0].items() if name in features[1]}
+        self.beginning = []
+        for side in (one, other):
+            wait_for_registration(side)
+            if side.model.brokers or side.model.topics:
+                raise ValueError(f"{side.name} is not new: the fuzz needs controllers without brokers and topics")
+            learn_voters(side)
+            self.beginning.append((dict(side.model.features), copy.deepcopy(side.model.configs)))
+
+    @property
+    def model(self) -> Model:
+        """The world as the first one's log tells it."""
+        return self.one.model
+
+    def begin(self, seed: int) -> None:
+        """An empty world again, with directories of its own."""
+        self.runs += 1
+        for side, (features, settings) in zip((self.one, self.other), self.beginning, strict=True):
+            empty(side, self.features, features, settings)
+            side.salt = f"{seed} {self.runs}"
+
+    def take(self, step: Step) -> Difference | None:
+        """Send the step to both and take what was written into the model; the first difference there is."""
+        sides = (self.one, self.other)
+        for each in (step, *step.cleanup):
+            terms = [side.control_batches for side in sides]
+            for side in sides:
+                side.send(each)
+            one, other = (side.receive(each) for side in sides)
+            led = [
+                "kept" if side.control_batches == term else "given up" for side, term in zip(sides, terms, strict=True)
+            ]
+            if "given up" in led:
+                return Difference(each.api, LEADERSHIP, *led)
+            found = difference(each, one, other, self.model)
+            if found is not None and each.api.startswith(READ_ONLY):
+                found = self._settled(each, found)
+            if found is not None:
+                return found
+            if "Token" in each.api and one.records:
+                time.sleep(0.1)
+        return None
+
+    def _settled(self, step: Step, found: Difference) -> Difference | None:
+        """The difference that stays: what a controller describes may be what it knew a moment ago."""
+        deadline = time.monotonic() + SETTLE_S
+        again: Difference | None = found
+        while again is not None and time.monotonic() < deadline:
+            time.sleep(SETTLE_POLL_S)
+            for side in (self.one, self.other):
+                side.send(step)
+            one, other = (side.receive(step) for side in (self.one, self.other))
+            again = difference(step, one, other, self.model)
+        return again
+
+
+def learn_voters(side: Side) -> None:
+    """The directory ids of the quorum's voters are the side's own."""
+    topic = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])
+    voters = side.ask(DescribeQuorumRequest(topics=[topic]), 2).topics[0].partitions[0].current_voters
+    for voter in voters:
+        side.own_texts[uuids.text_of(voter.replica_directory_id)] = f"directory of {voter.replica_id}"
+
+
+def wait_for_registration(side: Side) -> None:
+    """Kafka's controller registers itself some time after it answers, from metadata.version 3.7-IV0 on."""
+    deadline = time.monotonic() + START_S
+    while True:
+        side.new_records()
+        level = side.model.features.get("metadata.version", 0)
+        if side.model.controllers or 0 < level < CONTROLLERS_REGISTER:
+            side.node_id = min(side.model.controllers, default=-1)
+            return
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{side.name} has not registered itself within {START_S} s")
+        time.sleep(SETTLE_POLL_S)
+
+
+def fuzz(pair: Pair, seed: int, steps: int, told: Callable[[int], None] = lambda _: None) -> Report:
+    """Episodes with seeds `seed`, `seed` + 1, … until `steps` are done or two outcomes differ."""
+    report = Report()
+    while report.steps < steps and report.finding is None:
+        taken, report.finding = episode(pair, seed, min(EPISODE_STEPS, steps - report.steps))
+        report.steps += taken
+        seed += 1
+        told(report.steps)
+    return report
+
+
+def episode(pair: Pair, seed: int, steps: int) -> tuple[int, Finding | None]:
+    """At most `steps` steps, and the difference that they show, made small."""
+    pair.begin(seed)
+    generator = Generator(seed, pair.model, pair.versions, pair.features)
+    taken: list[Step] = []
+    for number in range(1, steps + 1):
+        if breaks(pair.model):
+            break
+        taken.append(generator.step())
+        found = pair.take(taken[-1])
+        if found is None:
+            continue
+        if found.path != LEADERSHIP:  # what a controller remembers beside its log is lost, so the world is none
+            found, taken = shrink(pair, seed, taken, found)
+        return number, Finding(seed, number, found, taken)
+    return len(taken), None
+
+
+def replay(pair: Pair, seed: int, steps: Sequence[Step]) -> tuple[int, Difference] | None:
+    """The first difference when these steps are taken in an empty world, and its step."""
+    pair.begin(seed)
+    for number, step in enumerate(steps):
+        found = pair.take(step)
+        if found is not None:
+            return number, found
+    return None
+
+
+def shrink(pair: Pair, seed: int, steps: list[Step], found: Difference) -> tuple[Difference, list[Step]]:
+    """Ever smaller parts are left out as long as a difference of the same kind stays."""
+    size = len(steps) // 2
+    while size:
+        start = 0
+        while start < len(steps):
+            shorter = steps[:start] + steps[start + size :]
+            again = replay(pair, seed, shorter) if shorter else None
+            if again is not None and again[1].kind == found.kind:
+                steps, found = shorter[: again[0] + 1], again[1]
+            else:
+                start += size
+        size //= 2
+    return found, steps

@@ -1,0 +1,198 @@
+"""Configs, features, quotas, credentials and delegation tokens."""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+from mockraft.conformance.fuzz.drawn import Draw
+from mockraft.conformance.fuzz.steps import Step
+
+TOPIC_VALUES: dict[str, list[str]] = {
+    "min.insync.replicas": ["1", "2", "3"],
+    "unclean.leader.election.enable": ["true", "false"],
+    "retention.ms": ["1000", "-1"],
+    "cleanup.policy": ["delete", "compact", "compact,delete"],
+    "segment.bytes": ["1048576"],
+    "leader.replication.throttled.replicas": ["*", "0:1,1:2"],
+}
+BROKER_VALUES: dict[str, list[str]] = {
+    "min.insync.replicas": ["1", "2"],
+    "unclean.leader.election.enable": ["true", "false"],
+    "log.cleaner.threads": ["1", "2"],
+    "background.threads": ["3"],
+    "cordoned.log.dirs": ["", "/a", "/a,/b", "*"],
+    "log.cleanup.policy": ["delete", "compact"],
+    "no.such.key": ["x"],
+}
+OTHER_VALUES: dict[int, dict[str, list[str]]] = {
+    2: TOPIC_VALUES,
+    4: BROKER_VALUES,
+    16: {"interval.ms": ["1000"], "metrics": ["a,b", ""], "match": ["client_id=x"]},
+    32: {"consumer.session.timeout.ms": ["45000"], "share.session.timeout.ms": ["50000"]},
+}
+LISTS = {"cleanup.policy", "leader.replication.throttled.replicas", "cordoned.log.dirs", "metrics", "match"}
+WRONG_VALUES = ("", "abc", "-7", "1.5", "0", " 2 ", "999999999999999999999")
+USERS = ("ann", "bob", "zoë")
+# Less controller_mutation_rate, which would throttle the fuzz itself.
+QUOTA_KEYS = {
+    "producer_byte_rate": (1024.0, 5.0),
+    "consumer_byte_rate": (2048.0, 1.5),
+    "request_percentage": (12.5, 200.0),
+    "connection_creation_rate": (10.0, 2.5),
+}
+
+
+def resource(draw: Draw) -> tuple[int, str]:
+    """A config resource, type and name."""
+    kind = draw.one(2, 2, 2, 4, 4, 4, 16, 32)
+    if kind == 2:
+        return kind, draw.topic()
+    if kind == 4:
+        return kind, draw.one("", "", str(draw.broker_id()), "3000")
+    return kind, draw.one("m1", "m2")
+
+
+def _value(draw: Draw, kind: int, key: str) -> str:
+    if draw.maybe(0.08):
+        return str(draw.chance.choice(WRONG_VALUES))
+    return str(draw.chance.choice(OTHER_VALUES[kind][key]))
+
+
+def incremental(draw: Draw) -> Step:
+    """Some configs of some resources are set, deleted, appended to."""
+    resources: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for _ in range(draw.one(1, 1, 1, 2)):
+        kind, name = resource(draw)
+        configs = resources.setdefault((kind, name), [])
+        for key in draw.chance.sample(list(OTHER_VALUES[kind]), draw.one(1, 1, 2)):
+            operation = draw.one(0, 0, 0, 1, 1, 2, 3) if key in LISTS or draw.maybe(0.1) else draw.one(0, 0, 1)
+            value = None if operation == 1 else _value(draw, kind, key)
+            configs.append({"name": key, "configOperation": operation, "value": value})
+    tree = [{"resourceType": k, "resourceName": n, "configs": c} for (k, n), c in resources.items()]
+    return Step("IncrementalAlterConfigs", 0, {"resources": tree, "validateOnly": draw.maybe(0.15)})
+
+
+def replace_configs(draw: Draw) -> Step:
+    """All configs of some resources are replaced."""
+    resources = {}
+    for _ in range(draw.one(1, 1, 2)):
+        kind, name = resource(draw)
+        keys = draw.chance.sample(list(OTHER_VALUES[kind]), draw.one(0, 1, 2))
+        resources[kind, name] = [{"name": key, "value": _value(draw, kind, key)} for key in keys]
+    tree = [{"resourceType": k, "resourceName": n, "configs": c} for (k, n), c in resources.items()]
+    return Step("AlterConfigs", 0, {"resources": tree, "validateOnly": draw.maybe(0.15)})
+
+
+def describe_configs(draw: Draw) -> Step:
+    """What is configured."""
+    kind, name = resource(draw)
+    keys = None if draw.maybe(0.3) else draw.chance.sample(list(OTHER_VALUES[kind]), 2)
+    described = {"resourceType": kind, "resourceName": name, "configurationKeys": keys}
+    return Step("DescribeConfigs", 0, {"resources": [described], "includeSynonyms": draw.maybe(0.5)})
+
+
+def update_features(draw: Draw) -> Step:
+    """Features go up and down; metadata.version only in words, as it would not come back."""
+    updates = []
+    names = [name for name in draw.features if name not in {"metadata.version", "kraft.version"}]
+    validate_only = draw.maybe(0.25)
+    for name in draw.chance.sample(names, draw.one(1, 1, 2)):
+        if name == "eligible.leader.replicas.version" and draw.maybe(0.7):
+            continue
+        low, high = draw.features[name]
+        updates.append(_update(draw, name, draw.one(low, high, high, high + 1)))
+    if validate_only or not updates:
+        validate_only = True
+        updates.append(_update(draw, "metadata.version", draw.chance.randint(6, 31)))
+    body = {"timeoutMs": 60_000, "featureUpdates": updates, "validateOnly": validate_only}
+    return Step("UpdateFeatures", 0, body)
+
+
+def _update(draw: Draw, name: str, level: int) -> dict[str, Any]:
+    kind = draw.one(1, 1, 2, 3)
+    return {"feature": name, "maxVersionLevel": level, "upgradeType": kind, "allowDowngrade": kind > 1}
+
+
+def alter_quotas(draw: Draw) -> Step:
+    """Quotas of users, clients and addresses."""
+    entries = []
+    for _ in range(draw.one(1, 1, 2)):
+        kinds: tuple[str, ...] = draw.one(("user",), ("client-id",), ("user", "client-id"), ("ip",))
+        names = {"user": [*USERS, None], "client-id": ["c", None], "ip": ["10.0.0.1", "::1", None]}
+        entity = [{"entityType": kind, "entityName": draw.chance.choice(names[kind])} for kind in kinds]
+        fitting = [key for key in QUOTA_KEYS if ("connection" in key) == ("ip" in kinds)]
+        keys = draw.chance.sample(list(QUOTA_KEYS) if draw.maybe(0.1) else fitting, 1 if "ip" in kinds else 2)
+        ops = [{"key": key, "value": draw.chance.choice(QUOTA_KEYS[key]), "remove": draw.maybe(0.35)} for key in keys]
+        entries.append({"entity": entity, "ops": ops})
+    return Step("AlterClientQuotas", 0, {"entries": entries, "validateOnly": draw.maybe(0.15)})
+
+
+def alter_credentials(draw: Draw) -> Step:
+    """SCRAM credentials."""
+    users = draw.chance.sample(USERS, draw.one(1, 1, 2))
+    deletions, upsertions = [], []
+    for user in users:
+        mechanism = draw.one(1, 2)
+        if draw.maybe(0.4):
+            deletions.append({"name": user, "mechanism": mechanism})
+        else:
+            upsertions.append(
+                {
+                    "name": user,
+                    "mechanism": mechanism,
+                    "iterations": draw.one(4096, 8192, 16384, 4095),
+                    "salt": base64.b64encode(b"salt").decode(),
+                    "saltedPassword": base64.b64encode(b"p" * 32).decode(),
+                }
+            )
+    return Step("AlterUserScramCredentials", 0, {"deletions": deletions, "upsertions": upsertions})
+
+
+def create_token(draw: Draw) -> Step:
+    """A delegation token."""
+    renewers = [{"principalType": "User", "principalName": name} for name in draw.chance.sample(USERS, draw.one(0, 1))]
+    owner = draw.one(None, None, "bob")
+    body = {
+        "ownerPrincipalType": None if owner is None else "User",
+        "ownerPrincipalName": owner,
+        "renewers": renewers,
+        "maxLifetimeMs": draw.one(-1, 3_600_000),
+    }
+    return Step("CreateDelegationToken", 0, body)
+
+
+def renew_token(draw: Draw) -> Step:
+    """A token, perhaps one that is gone, is renewed."""
+    body = {"hmac": f"$hmac:{draw.chance.randrange(4)}", "renewPeriodMs": draw.one(-1, 600_000)}
+    return Step("RenewDelegationToken", 0, body)
+
+
+def expire_token(draw: Draw) -> Step:
+    """A token ends, now or later."""
+    body = {"hmac": f"$hmac:{draw.chance.randrange(4)}", "expiryTimePeriodMs": draw.one(-1, 600_000)}
+    return Step("ExpireDelegationToken", 0, body)
+
+
+def describe_tokens(_: Draw) -> Step:
+    """What no controller answers."""
+    return Step("DescribeDelegationToken", 0, {"owners": None})
+
+
+def describe_credentials(_: Draw) -> Step:
+    """What no controller answers."""
+    return Step("DescribeUserScramCredentials", 0, {"users": [{"name": "ann"}]})
+
+
+DRAWS: list[tuple[int, str, Callable[[Draw], Step | None]]] = [
+    (60, "IncrementalAlterConfigs", incremental),
+    (20, "AlterConfigs", replace_configs),
+    (10, "DescribeConfigs", describe_configs),
+    (10, "UpdateFeatures", update_features),
+    (25, "AlterClientQuotas", alter_quotas),
+    (20, "AlterUserScramCredentials", alter_credentials),
+    (4, "CreateDelegationToken", create_token),
+    (4, "RenewDelegationToken", renew_token),
+    (4, "ExpireDelegationToken", expire_token),
+    (1, "DescribeDelegationToken", describe_tokens),
+    (1, "DescribeUserScramCredentials", describe_credentials),
+]

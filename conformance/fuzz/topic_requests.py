@@ -1,0 +1,109 @@
+"""Topics made, grown and deleted."""
+
+from collections.abc import Callable
+from typing import Any
+
+from mockraft.conformance.fuzz.drawn import TOPICS, Draw
+from mockraft.conformance.fuzz.setting_requests import TOPIC_VALUES
+from mockraft.conformance.fuzz.steps import Step
+
+ODD_NAMES = ("", ".", "..", "a b", "x" * 249, "x" * 250, "__cluster_metadata", "__consumer_offsets", "t/1", "ä")
+
+
+def create_topics(draw: Draw) -> Step:
+    """Topics with the replicas that are asked for, the only kind that stays."""
+    topics = []
+    for _ in range(draw.one(1, 1, 1, 2, 3)):
+        name = draw.chance.choice(TOPICS) if draw.maybe(0.9) else draw.chance.choice(ODD_NAMES)
+        size = draw.one(1, 2, 2, 3)
+        topics.append(
+            {
+                "name": name,
+                "numPartitions": -1,
+                "replicationFactor": -1,
+                "assignments": [
+                    {"partitionIndex": index, "brokerIds": draw.some_brokers(size, size)}
+                    for index in range(draw.one(1, 2, 3))
+                ],
+                "configs": _configs(draw),
+            }
+        )
+    return Step("CreateTopics", 0, {"topics": topics, "timeoutMs": 60_000, "validateOnly": draw.maybe(0.1)})
+
+
+def place_topics(draw: Draw) -> Step:
+    """A topic whose replicas the controller places: it is deleted again at once."""
+    name = draw.one("placed", "placed.too")
+    topic = {
+        "name": name,
+        "numPartitions": draw.one(1, 2, 5, -1, 0, -2),
+        "replicationFactor": draw.one(1, 2, 3, -1, 0, -2, 7),
+        "assignments": [],
+        "configs": _configs(draw),
+    }
+    body = {"topics": [topic], "timeoutMs": 60_000, "validateOnly": draw.maybe(0.1)}
+    return Step("CreateTopics", 0, body)
+
+
+def delete_topics(draw: Draw) -> Step:
+    """Topics go, by name or id."""
+    names = {draw.topic() for _ in range(draw.one(1, 1, 2))}
+    topics: list[dict[str, Any]] = [
+        {"name": None, "topicId": f"$topic:{name}"} if draw.maybe(0.5) else {"name": name, "topicId": "A" * 22}
+        for name in sorted(names)
+    ]
+    return Step("DeleteTopics", 0, {"topics": topics, "topicNames": sorted(names), "timeoutMs": 60_000})
+
+
+def create_partitions(draw: Draw) -> Step:
+    """More partitions, with the replicas that are asked for."""
+    topics = []
+    for name in sorted({draw.topic() for _ in range(draw.one(1, 1, 2))}):
+        partitions = draw.model.topics.get(name, {})
+        more = draw.one(1, 1, 2, 0, -1) if len(partitions) < 6 else 0
+        size = len(partitions[0].replicas) if 0 in partitions else 1
+        assignments = [{"brokerIds": draw.some_brokers(size, size)} for _ in range(max(1, more))]
+        topics.append({"name": name, "count": len(partitions) + more, "assignments": assignments})
+    body = {"topics": topics, "timeoutMs": 60_000, "validateOnly": draw.maybe(0.1)}
+    return Step("CreatePartitions", 0, body)
+
+
+def place_partitions(draw: Draw) -> Step | None:
+    """More partitions, placed by the controller; the topic is deleted at once."""
+    names = list(draw.model.topics)
+    if not names:
+        return None
+    name = draw.chance.choice(names)
+    topic = {"name": name, "count": len(draw.model.topics[name]) + draw.one(1, 3), "assignments": None}
+    body = {"topics": [topic], "timeoutMs": 60_000, "validateOnly": False}
+    return Step("CreatePartitions", 0, body)
+
+
+def _configs(draw: Draw) -> list[dict[str, Any]]:
+    if draw.maybe(0.6):
+        return []
+    keys = draw.chance.sample(list(TOPIC_VALUES), draw.one(1, 1, 2))
+    return [{"name": key, "value": draw.chance.choice(TOPIC_VALUES[key])} for key in keys]
+
+
+def with_cleanup(step: Step) -> Step:
+    """What is placed by the controllers' own chance is compared by its shape, and deleted at once."""
+    if step.api in {"CreateTopics", "CreatePartitions"}:
+        names = [each["name"] for each in step.body["topics"] if not each["assignments"]]
+        if names:
+            step.is_chance, step.cleanup = True, [_deletion(names)]
+    return step
+
+
+def _deletion(names: list[str]) -> Step:
+    topics = [{"name": name, "topicId": "A" * 22} for name in names]
+    return Step("DeleteTopics", 6, {"topics": topics, "timeoutMs": 60_000})
+
+
+DRAWS: list[tuple[int, str, Callable[[Draw], Step | None]]] = [
+    (55, "CreateTopics", create_topics),
+    (15, "CreateTopics", place_topics),
+    (14, "DeleteTopics", delete_topics),
+    (14, "CreatePartitions", create_partitions),
+    (3, "CreatePartitions", place_partitions),
+]

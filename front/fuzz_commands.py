@@ -1,0 +1,89 @@
+"""`mockraft conformance fuzz`: seeded random requests to two controllers at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from mockraft.conformance.fuzz.run import Report
+
+DIFFERENT = 1
+NO_CONTROLLER = 3
+
+ABOUT = """Send the same seeded random requests to two controllers and stop at the first difference.
+
+Both must be new: no brokers, no topics. Answers and the records that Fetch then reads are compared after ids, epochs
+and times of their own got common names. What differs is shown as the smallest sequence found, a line of JSON for each
+request, which --replay takes.
+
+\b
+  mockraft serve --port 9093 --session-timeout-ms 3600000 &
+  mockraft conformance fuzz --bootstrap 127.0.0.1:9093 --against kafka:9093
+  mockraft conformance fuzz --bootstrap 127.0.0.1:9093 --against kafka:9093 --seed 7 --steps 10000
+  mockraft conformance fuzz --bootstrap 127.0.0.1:9093 --against kafka:9093 --replay found.jsonl
+
+Exit codes: 0 no difference, 1 a difference, 2 a bad option or a controller that is not new, 3 no controller answered.
+"""
+
+Bootstrap = Annotated[str, typer.Option(help="host:port of the first controller.")]
+Against = Annotated[str, typer.Option(help="host:port of the second, as a rule Kafka's.")]
+Seed = Annotated[int, typer.Option(help="Seed of the first episode; the next has the next one.")]
+Steps = Annotated[int, typer.Option(min=1, help="How many requests; each 250 begin in an empty world.")]
+ClusterId = Annotated[str | None, typer.Option(help="The first one's cluster id. Default: it is asked.")]
+AgainstClusterId = Annotated[str | None, typer.Option(help="The second one's cluster id. Default: it is asked.")]
+Replay = Annotated[Path | None, typer.Option(help="Take the steps in this file instead.")]
+Save = Annotated[Path | None, typer.Option(help="Keep the steps that show a difference in this file.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `mockraft conformance`."""
+    app.command("fuzz", help=ABOUT)(fuzz)
+
+
+def fuzz(
+    bootstrap: Bootstrap,
+    against: Against,
+    seed: Seed = 1,
+    steps: Steps = 1000,
+    cluster_id: ClusterId = None,
+    against_cluster_id: AgainstClusterId = None,
+    replay: Replay = None,
+    save: Save = None,
+) -> None:
+    """Fuzz two controllers; see ABOUT."""
+    from mockraft.conformance.fuzz import door
+
+    ids = {"cluster_id": cluster_id, "against_cluster_id": against_cluster_id}
+    try:
+        if replay is None:
+            report = door.run(bootstrap, against, seed=seed, steps=steps, told=_tell, **ids)
+        else:
+            report = door.run_again(bootstrap, against, door.steps_of(replay.read_text(encoding="utf-8")), **ids)
+    except OSError as error:
+        typer.echo(f"mockraft conformance fuzz: {bootstrap} or {against}: {error}", err=True)
+        raise typer.Exit(NO_CONTROLLER) from None
+    except (ValueError, RuntimeError) as error:
+        raise typer.BadParameter(str(error)) from None
+    if report.finding is None:
+        typer.echo(f"{report.steps} steps, no difference")
+        return
+    typer.echo(door.text_of(report.finding))
+    if save is not None:
+        save.write_text("\n".join(door.lines_of(report.finding.steps)) + "\n", encoding="utf-8")
+    typer.echo(_command(bootstrap, against, report))
+    raise typer.Exit(DIFFERENT)
+
+
+def _tell(steps: int) -> None:
+    typer.echo(f"{steps} steps", err=True)
+
+
+def _command(bootstrap: str, against: str, report: Report) -> str:
+    assert report.finding is not None
+    return (
+        f"again: mockraft conformance fuzz --bootstrap {bootstrap} --against {against}"
+        f" --seed {report.finding.seed} --steps {report.finding.step}"
+    )

@@ -1,0 +1,136 @@
+"""The fuzz finds what differs, makes it small, and finds nothing where there is nothing."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from mockraft import Controller
+from mockraft.conformance.fuzz import door
+from mockraft.conformance.fuzz.generator import DRAWS, Generator
+from mockraft.conformance.fuzz.known import KNOWN
+from mockraft.conformance.fuzz.model import Model
+from mockraft.conformance.fuzz.mutations import mutated
+from mockraft.conformance.fuzz.steps import Step, fitted, request_class
+from mockraft.conformance.known_differences import known_differences
+from mockraft.wire.errors import WireError
+from mockraft.wire.json_form import from_json
+
+SESSION_TIMEOUT_MS = 3_600_000
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., str]]:
+    """Start a mockraft with these options; its bootstrap."""
+    with ExitStack() as stack:
+        yield (
+            lambda **options: (
+                stack.enter_context(
+                    Controller.sync(session_timeout_ms=SESSION_TIMEOUT_MS, delegation_token_secret_key="key", **options)
+                ).bootstrap
+            )
+        )
+
+
+def test_a_controller_does_not_differ_from_another_of_its_kind(start: Callable[..., str]) -> None:
+    told: list[int] = []
+    report = door.run(start(), start(), seed=11, steps=600, told=told.append)
+    assert report.finding is None, door.text_of(report.finding)
+    assert (report.steps, told[-1]) == (600, 600)
+
+
+def test_a_difference_is_made_small_and_shows_again(start: Callable[..., str]) -> None:
+    one, other = start(), start(delete_topic_enable=False)
+    finding = door.run(one, other, seed=3, steps=2000).finding
+    assert finding is not None
+    assert finding.difference.api == "DeleteTopics"
+    assert finding.difference.path.endswith("errorCode")
+    assert len(finding.steps) <= 2
+    text = door.text_of(finding)
+    assert text.startswith(f"DeleteTopics differs in {finding.difference.path}\n")
+    again = door.steps_of("\n".join(door.lines_of(finding.steps)))
+    assert [step.to_json() for step in again] == [step.to_json() for step in finding.steps]
+
+
+def test_steps_can_be_taken_again_by_hand(start: Callable[..., str]) -> None:
+    one, other = start(), start(num_partitions=3)
+    topic = {"name": "t", "numPartitions": -1, "replicationFactor": -1, "assignments": []}
+    features = [{"name": "metadata.version", "minSupportedVersion": 7, "maxSupportedVersion": 30}]
+    features += [
+        {"name": f"{name}.version", "minSupportedVersion": 0, "maxSupportedVersion": 2}
+        for name in ("kraft", "transaction", "group", "eligible.leader.replicas", "share", "streams")
+    ]
+    listener = {"name": "P", "host": "h", "port": 1, "securityProtocol": 0}
+    register = {"brokerId": 1, "clusterId": "$cluster", "incarnationId": "A" * 21 + "g", "listeners": [listener]}
+    register |= {"features": features, "logDirs": ["$dir:1:1"]}
+    heartbeat = {"brokerId": 1, "brokerEpoch": "$epoch:1", "currentMetadataOffset": "$end"}
+    bodies: list[tuple[str, int, dict[str, Any]]] = [
+        ("BrokerRegistration", 4, register),
+        ("BrokerHeartbeat", 2, heartbeat),
+        ("CreateTopics", 7, {"topics": [topic]}),
+    ]
+    steps = [Step(api, version, fitted(api, version, body)) for api, version, body in bodies]
+    finding = door.run_again(one, other, steps).finding
+    assert finding is not None
+    assert (finding.step, finding.difference.path) == (3, "answer.topics.0.numPartitions")
+    assert (finding.difference.ours, finding.difference.theirs) == (1, 3)
+
+
+def test_a_controller_that_is_in_use_is_refused(start: Callable[..., str]) -> None:
+    one, other = start(), start()
+    door.run(one, other, seed=1, steps=1)
+    step = Step("ControllerRegistration", 0, fitted("ControllerRegistration", 0, {"controllerId": 7}))
+    assert door.run_again(one, other, [step]).finding is None  # what a run leaves is an empty world, or can be emptied
+
+
+def test_every_request_that_is_drawn_can_be_written() -> None:
+    versions = {
+        "CreateTopics": (2, 7),
+        "DeleteTopics": (1, 6),
+        "BrokerRegistration": (0, 4),
+        "AlterClientQuotas": (0, 1),
+    }
+    generator = Generator(5, Model(), versions, {"metadata.version": (7, 30)})
+    drawn = [generator.step() for _ in range(300)]
+    for step in drawn:
+        again = Step.from_json(json.loads(json.dumps(step.to_json())))
+        assert again == step
+    assert {step.api for step in drawn} == set(versions)
+    assert {step.version for step in drawn if step.api == "CreateTopics"} == {2, 3, 4, 5, 6, 7}
+
+
+def test_what_is_made_wrong_can_still_be_written() -> None:
+    chance = random.Random(1)
+    body = fitted(
+        "AlterClientQuotas",
+        1,
+        {"entries": [{"entity": [{"entityType": "user", "entityName": "ann"}],
+                      "ops": [{"key": "producer_byte_rate", "value": 1.0, "remove": False}]}]},
+    )  # fmt: skip
+    changed = 0
+    for _ in range(500):
+        wrong = mutated("AlterClientQuotas", 1, body, chance)
+        changed += wrong != body
+        from_json(request_class("AlterClientQuotas"), wrong, 1).write(1)
+    assert changed > 450
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"api": "CreateTopics"}', "no json"])
+def test_what_is_no_step_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no step|Expecting"):
+        door.steps_of(text)
+
+
+def test_a_field_that_no_version_knows_is_refused() -> None:
+    with pytest.raises(ValueError, match="has no"):
+        fitted("CreateTopics", 7, {"nonsense": 1})
+    with pytest.raises(WireError):
+        from_json(request_class("CreateTopics"), {}, 7)
+
+
+def test_what_is_left_out_is_in_the_list_of_differences() -> None:
+    entries = {each.id for each in known_differences()}
+    assert {each.entry for each in KNOWN} - {""} <= entries
+    assert {api for each in KNOWN for api in each.apis} <= {api for _, api, _ in DRAWS}

@@ -1,0 +1,50 @@
+"""`mockraft conformance fuzz`."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from mockraft import Controller
+from mockraft.cli import application
+from typer.testing import CliRunner, Result
+
+SESSION_TIMEOUT_MS = 3_600_000
+
+
+@pytest.fixture
+def unlike() -> Iterator[list[str]]:
+    """Addresses of two controllers, the second of which deletes no topics."""
+    with ExitStack() as stack:
+        controllers = [
+            stack.enter_context(Controller.sync(session_timeout_ms=SESSION_TIMEOUT_MS, delete_topic_enable=enable))
+            for enable in (True, False)
+        ]
+        yield [controller.bootstrap for controller in controllers]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(application(), ["conformance", "fuzz", *arguments], env={"COLUMNS": "120"})
+
+
+def test_says_what_differs_and_how_to_see_it_again(unlike: list[str], tmp_path: Path) -> None:
+    addresses = ["--bootstrap", unlike[0], "--against", unlike[1]]
+    saved = tmp_path / "found.jsonl"
+    found = run(*addresses, "--seed", "3", "--steps", "2000", "--save", str(saved))
+    assert found.exit_code == 1
+    assert "DeleteTopics differs in answer" in found.stdout
+    assert f"again: mockraft conformance fuzz --bootstrap {unlike[0]} --against {unlike[1]} --seed " in found.stdout
+    again = run(*addresses, "--replay", str(saved))
+    assert again.exit_code == 1
+    assert "DeleteTopics differs in answer" in again.stdout
+
+
+def test_says_that_nothing_differs(unlike: list[str]) -> None:
+    same = run("--bootstrap", unlike[0], "--against", unlike[1], "--steps", "1")
+    assert (same.exit_code, same.stdout) == (0, "1 steps, no difference\n")
+
+
+def test_says_when_no_controller_answers(unlike: list[str]) -> None:
+    nobody = run("--bootstrap", unlike[0], "--against", "127.0.0.1:1")
+    assert nobody.exit_code == 3
+    assert "127.0.0.1:1" in nobody.stderr

@@ -1,0 +1,60 @@
+"""Ten thousand random steps on Kafka's controller and on ours, and no difference."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from mockraft import Controller
+from mockraft.conformance.fuzz import door
+from mockraft.kafka_processes import KafkaController, random_uuid
+
+pytestmark = pytest.mark.real_kafka
+
+NEVER_MS = 1_000_000_000
+TOKEN_KEY = "key"
+OURS = {
+    "session_timeout_ms": NEVER_MS,
+    "heartbeat_interval_ms": NEVER_MS // 2,
+    "leader_imbalance_check_interval_seconds": NEVER_MS // 1000,
+    "unclean_leader_election_interval_ms": NEVER_MS,
+    "delegation_token_secret_key": TOKEN_KEY,
+}
+KAFKAS = {
+    "broker.session.timeout.ms": str(NEVER_MS),
+    "broker.heartbeat.interval.ms": str(NEVER_MS // 2),
+    "leader.imbalance.check.interval.seconds": str(NEVER_MS // 1000),
+    "unclean.leader.election.interval.ms": str(NEVER_MS),
+    "delegation.token.secret.key": TOKEN_KEY,
+    "controller.quorum.append.linger.ms": "0",
+}
+
+
+@pytest.mark.parametrize(
+    ("level", "seed", "steps"),
+    [
+        ("4.3-IV0", 1, 6_000),
+        ("4.2-IV1", 101, 800),
+        ("3.9-IV0", 201, 800),
+        ("3.6-IV2", 301, 800),
+        ("3.5-IV2", 401, 800),
+        ("3.3-IV3", 501, 800),
+    ],
+)
+def test_nothing_differs(tmp_path: Path, level: str, seed: int, steps: int) -> None:
+    kafka = KafkaController(tmp_path, random_uuid(), release_version=level, properties=KAFKAS)
+    kafka.format()
+    with ExitStack() as stack:
+        ours = stack.enter_context(Controller.sync(metadata_version=level, **OURS))
+        stack.callback(kafka.kill)
+        kafka.start()
+        kafka.wait_until_running()
+        report = door.run(
+            ours.bootstrap,
+            kafka.bootstrap,
+            seed=seed,
+            steps=steps,
+            cluster_id=ours.cluster_id,
+            against_cluster_id=kafka.cluster_id,
+        )
+    assert report.finding is None, f"{level}: {door.text_of(report.finding)}"
+    assert report.steps == steps
