@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mockraft.server.apis.api import Api, Parked
+from mockraft.wire.message import Message
 from mockraft.wire.overlay import Overlay
 from mockraft.wire.recast import recast
 
@@ -36,8 +37,7 @@ def _spoken_anew(api: Api, overlay: Overlay) -> Api:
         return api
     changed = api._replace(request=request)
     if request is not api.request:
-        top = request.max_version - (1 if request.latest_version_unstable else 0)
-        changed = changed._replace(min_version=request.min_version, max_version=top)
+        changed = changed._replace(min_version=request.min_version, max_version=_newest(request))
     if response is api.response:
         return changed
 
@@ -59,8 +59,13 @@ def _answered_with_defaults(overlay: Overlay, name: str, api_key: int) -> Api:
         response=response,
         handle=lambda _request, _ctx, _controller: response(),
         min_version=request.min_version,
-        max_version=request.max_version,
+        max_version=_newest(request),
         error=lambda _request, _error_code, _message: response(),
         active_only=False,
         served_by=SCHEMA_DEFAULTS,
     )
+
+
+def _newest(request: type[Message]) -> int:
+    """The newest version that is offered: Kafka offers no unstable one either."""
+    return request.max_version - (1 if request.latest_version_unstable else 0)

@@ -1,6 +1,7 @@
 """A controller with a profile, and messages as a broker built to that proposal sends them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +14,14 @@ from mockraft.wire.recast import recast
 
 @pytest.fixture
 def proposed(new_cluster: Any) -> Callable[..., Any]:
-    """`proposed(*profiles, **options)`: a controller of the tests' rig that speaks these profiles.
+    """`proposed(*profiles, schemas=(), **options)`: a controller of the tests' rig that speaks these.
 
     Requests are told in the profiles' words: `ask` recasts what the rig builds, and `said` gives bytes of the log.
     """
 
     class Proposed(new_cluster):  # type: ignore[misc]
-        def __init__(self, *profiles: str, **options: Any) -> None:
-            self.overlay = overlay_of(profiles)
+        def __init__(self, *profiles: str, schemas: Iterable[Path] = (), **options: Any) -> None:
+            self.overlay = overlay_of(profiles, schemas)
             super().__init__(rules=rules_of(profiles), overlay=self.overlay, **options)
             self.apis = apis_over(self.apis, self.overlay)
 

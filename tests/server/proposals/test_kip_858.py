@@ -74,12 +74,27 @@ def test_online_directories_are_told_by_version_3_of_a_registrations_change(clus
     assert cluster.replayed().cluster.brokers[1].log_dirs == (B,)
 
 
-def test_online_directories_are_told_by_version_3_of_a_registration_under_tag_0(cluster: Any) -> None:
-    (field,) = (f for f in cluster.overlay.schema("RegisterBrokerRecord").root.fields if f.name == "LogDirs")
-    assert (field.versions.low, field.tag) == (3, 0)
+def test_online_directories_are_told_by_a_registration(cluster: Any) -> None:
     cluster.register(3, log_dirs=[NOWHERE])
     record, version = cluster.said()[-1]
     assert (record.log_dirs, version) == ([NOWHERE], 4)
+
+
+@pytest.mark.parametrize(
+    ("message", "field", "since", "tag"),
+    [
+        ("BrokerRegistrationRequest", "LogDirs", 2, -1),
+        ("BrokerHeartbeatRequest", "OfflineLogDirs", 1, 0),
+        ("RegisterBrokerRecord", "LogDirs", 3, 0),
+        ("PartitionRecord", "Directories", 1, -1),
+        ("PartitionChangeRecord", "Directories", 1, -1),
+    ],
+)
+def test_fields_have_the_versions_and_tags_of_the_text(
+    cluster: Any, message: str, field: str, since: int, tag: int
+) -> None:
+    (spec,) = (each for each in cluster.overlay.schema(message).root.fields if each.name == field)
+    assert (spec.versions.low, spec.tag) == (since, tag)
 
 
 def test_every_change_of_a_partition_tells_all_its_directories(cluster: Any) -> None:

@@ -15,7 +15,10 @@ from mockraft.server.apis.registry import APIS
 from mockraft.server.apis.unregister_broker import API as UNREGISTER_BROKER
 from mockraft.server.controller.data_dir import DataDirError
 from mockraft.wire import error_codes, messages
+from mockraft.wire.connection import write_request
 from mockraft.wire.errors import WireError
+from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
+from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.fetch_response import FetchResponse
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.overlay import Overlay
@@ -65,6 +68,29 @@ def test_a_refusal_is_said_in_the_overlays_response() -> None:
     refused = api.error(api.request(), error_codes.NOT_CONTROLLER, "elsewhere")
     assert (type(refused), refused.error_code) == (api.response, error_codes.NOT_CONTROLLER)
     assert refused.freed_log_dirs == []
+
+
+def test_a_request_of_the_overlay_may_be_forwarded(proposed: Any) -> None:
+    cluster = proposed(schemas=[KIP_9999])
+    cluster.start(1)
+    asked = cluster.overlay.by_name("UnregisterBrokerRequest")(broker_id=1, reason="moved")
+    envelope = EnvelopeRequest(
+        request_data=write_request(asked, 1, 7, "tool")[4:],
+        request_principal=b"\0\0" + DefaultPrincipalData(type="User", name="admin").write(0),
+        client_host_address=bytes([127, 0, 0, 1]),
+    )
+    data = cluster.ask(envelope).response_data
+    answer = cluster.overlay.response(64).read(data[5:], 1)
+    assert (data[:4], answer.error_code, answer.freed_log_dirs) == (bytes([0, 0, 0, 7]), error_codes.NONE, [])
+    assert 1 not in cluster.controller.image.cluster.brokers
+
+
+def test_an_unstable_version_is_not_offered(folder_of: Any) -> None:
+    trees = [json.loads((KIP_9999 / f"DescribeDiskHealth{kind}.json").read_text()) for kind in ("Request", "Response")]
+    for tree in trees:
+        tree |= {"validVersions": "0-1", "latestVersionUnstable": True}
+    table = apis_over(APIS, overlay(folder_of(trees)))
+    assert (table[9000].min_version, table[9000].max_version) == (0, 0)
 
 
 def test_an_answer_that_comes_later_is_said_in_the_overlays_response_too(folder_of: Any) -> None:

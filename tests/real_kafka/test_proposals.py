@@ -1,0 +1,23 @@
+"""Unmodified brokers get along with a proposal that only adds to what they know."""
+
+from pathlib import Path
+
+import pytest
+from mockraft import Controller
+from mockraft.kafka_processes import KafkaBroker
+
+pytestmark = pytest.mark.real_kafka
+
+KIP_9999 = Path(__file__).parents[1] / "examples" / "kip-9999"
+
+
+def test_a_real_broker_runs_on_a_controller_that_speaks_a_proposal_too(tmp_path: Path) -> None:
+    with Controller.sync(schemas=KIP_9999) as controller:
+        broker = KafkaBroker(1, tmp_path / "broker-1", controller.cluster_id, controller.bootstrap)
+        try:
+            broker.format()
+            broker.start()
+            broker.wait_until_running()
+            assert not controller.call(lambda: controller.running.controller.image.cluster.brokers[1].fenced)
+        finally:
+            broker.kill()
