@@ -49,6 +49,12 @@ class Peers:
             if address in changed:
                 link.drop()
 
+    async def until_quiet(self, timeout_s: float) -> None:
+        """Return when no request is under way, or the time is over."""
+        under_way = [link.under_way for link in self._links.values() if link.under_way is not None]
+        if under_way:
+            await asyncio.wait(under_way, timeout=timeout_s)
+
     async def close(self) -> None:
         """Close every connection; nothing is told any more."""
         links, self._links = self._links, {}
@@ -64,14 +70,14 @@ class _Link:
         self._security = security
         self._answered = answered
         self._connection: client.KafkaConnection | None = None
-        self._under_way: asyncio.Task[None] | None = None
+        self.under_way: asyncio.Task[None] | None = None
         self._outgoing_id = 0
         self._closing: set[asyncio.Task[None]] = set()
 
     def ask(self, outgoing: Outgoing, *, is_cut: bool) -> None:
         self._forget()
         self._outgoing_id = outgoing.id
-        self._under_way = asyncio.get_running_loop().create_task(self._exchange(outgoing, is_cut))
+        self.under_way = asyncio.get_running_loop().create_task(self._exchange(outgoing, is_cut))
 
     def drop(self) -> None:
         """Break the connection; what is under way has no answer."""
@@ -86,7 +92,7 @@ class _Link:
 
     def _forget(self) -> bool:
         """Cancel what is under way; whether anything was."""
-        task, self._under_way = self._under_way, None
+        task, self.under_way = self.under_way, None
         if task is None:
             return False
         task.cancel()
@@ -113,7 +119,7 @@ class _Link:
             response = response_class(error_code=error_codes.UNSUPPORTED_VERSION)
         except (TimeoutError, client.DisconnectedError, WireError):
             self._disconnect()
-        self._under_way = None
+        self.under_way = None
         self._answered(outgoing.id, response)
 
     async def _send(self, outgoing: Outgoing) -> Any:

@@ -18,6 +18,9 @@ from mockraft.server.security_options import uses_tls
 from mockraft.server.tcp import TcpListener, bind
 from mockraft.server.tls import server_context
 
+FAREWELL_S = 1.0
+"""How long a leader that stops waits for the others to hear of it."""
+
 WILDCARD_HOSTS = ("", "0.0.0.0", "::")
 
 
@@ -82,15 +85,24 @@ class RunningController:
         return cls(node, listener, clock)
 
     async def stop(self) -> None:
-        """Close the listener, every connection and the log."""
-        await self.listener.stop()
-        self.controller.log.close()
+        """Close the listener, every connection and the log; the leader of several tells the others first."""
+        raft = self.controller.raft
+        if raft.is_leader and len(raft.voters.nodes) > 1:
+            now_ms = self.clock.now_ms()
+            raft.resign(now_ms)
+            self.listener.perform(self.node.tick(now_ms))
+            await self.listener.quorum_peers().until_quiet(FAREWELL_S)
+        await self._end()
 
     async def kill(self) -> None:
         """End as a killed process does: nobody is told, and what was not sent yet never is."""
         for peer in self.listener.peers():
             peer.transport.abort()
-        await self.stop()
+        await self._end()
+
+    async def _end(self) -> None:
+        await self.listener.stop()
+        self.controller.log.close()
 
 
 def event_loop() -> asyncio.AbstractEventLoop:

@@ -9,7 +9,7 @@ from mockraft import BrokerState, Controller, Quorum, SimulatedBroker
 from mockraft.child_process import free_port
 from mockraft.server.controller.data_dir import DataDirError
 from mockraft.server.running_quorum import QuorumError, directory_id
-from mockraft.wire import client, error_codes
+from mockraft.wire import api_keys, client, error_codes
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 
@@ -98,6 +98,14 @@ async def test_a_node_that_is_cut_off_from_brokers_too_takes_no_connection() -> 
             await client.connect(config.voter_host, config.voter_port)
         await quorum.heal()
         await (await client.connect(config.voter_host, config.voter_port)).close()
+
+
+async def test_a_leader_that_is_stopped_in_order_tells_the_others() -> None:
+    async with Quorum(3) as quorum:
+        await quorum.running.nodes.pop(3000).stop()
+        assert await quorum.wait_for_leader() != 3000
+        told = [quorum.node(node_id).node.journal.exchanges(api_keys.END_QUORUM_EPOCH) for node_id in (3001, 3002)]
+        assert all(told)
 
 
 async def test_describe_quorum_names_the_leader_and_every_voter() -> None:
