@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from mockraft.certificates import Certificate, CertificateAuthority
+from mockraft.wire.client_security import ClientSecurity, read_properties
+from mockraft.wire.scram import ScramUser
 
 SecurityProtocol = Literal["SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -107,6 +109,30 @@ class ListenerSecurity:
             options += ["--sasl-enabled-mechanisms", self.mechanism]
             options += ["--plain-users-file" if plain else "--scram-users-file", str(users)]
         return options
+
+    @property
+    def controller_options(self) -> Mapping[str, Any]:
+        """Options of ``Controller``, for one in the test's own process."""
+        options: dict[str, Any] = {"security_protocol": self.protocol}
+        if self.authority is not None:
+            options |= {
+                "ssl_certificate_file": self.controller_certificate.certificate,
+                "ssl_key_file": self.controller_certificate.key,
+                "ssl_truststore_file": self.authority.certificate,
+                "ssl_client_auth": self.client_auth,
+            }
+        if self.uses_sasl:
+            options["sasl_enabled_mechanisms"] = (self.mechanism,)
+            if self.mechanism == "PLAIN":
+                options["plain_users"] = {self.user: self.password}
+            else:
+                options["scram_users"] = (ScramUser(self.user, self.password, self.mechanism),)
+        return options
+
+    @property
+    def client(self) -> ClientSecurity:
+        """How mockraft's own clients and simulated brokers reach the controller, as a broker does."""
+        return read_properties(self.client_properties())
 
     def client_properties(self, name: str = "client.properties") -> Path:
         """A file for ``--command-config`` of Kafka's tools that ask the controller."""

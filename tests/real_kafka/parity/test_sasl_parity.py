@@ -1,5 +1,6 @@
 """The same log-ins, right and wrong, on a SASL listener of Kafka's controller and of ours: each answer and each end."""
 
+import dataclasses
 import re
 import socket
 from collections.abc import Callable, Iterator
@@ -8,15 +9,17 @@ from typing import Any, NamedTuple
 
 import pytest
 from mockraft import Controller
-from mockraft.kafka_processes import KafkaController, random_uuid
+from mockraft.kafka_processes import KafkaController, random_uuid, wait_until
 from mockraft.wire import messages, sasl
 from mockraft.wire.connection import FrameReader, read_response_body, write_request
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.metadata_request import MetadataRequest
+from mockraft.wire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from mockraft.wire.scram import ScramUser
@@ -83,9 +86,13 @@ class Wire:
         return {**tree, "authBytes": _shape(tree["authBytes"])} if isinstance(tree, dict) else tree
 
     def log_in(self, mechanism: str, user: str, password: str) -> list[Any]:
+        """Every answer on the way, and whether the connection ended."""
+        return [*self.log_in_as(sasl.SaslLogin(mechanism, user, password)), self.ends()]
+
+    def log_in_as(self, login: sasl.SaslLogin) -> list[Any]:
         """Every answer on the way; the server's proof is checked."""
-        answers = [self.shake(mechanism)]
-        tokens = sasl.tokens(sasl.SaslLogin(mechanism, user, password), "nonce")
+        answers = [self.shake(login.mechanism)]
+        tokens = sasl.tokens(login, "nonce")
         token = next(tokens)
         while True:
             request = SaslAuthenticateRequest(auth_bytes=token)
@@ -96,11 +103,11 @@ class Wire:
             response = read_response_body(frame, 5, request.api_key, 2)
             answers.append({**to_json(response, 2), "authBytes": _shape(response.auth_bytes)})
             if response.error_code:
-                return [*answers, self.ends()]
+                return answers
             try:
                 token = tokens.send(response.auth_bytes)
             except StopIteration:
-                return [*answers, self.ends()]
+                return answers
 
 
 def _shape(data: Any) -> str:
@@ -215,6 +222,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
     kafka.properties |= {
         "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
         "sasl.mechanism.controller.protocol": "PLAIN",
+        "delegation.token.secret.key": "key",
         f"{LISTENER}sasl.enabled.mechanisms": ",".join(MECHANISMS),
         f"{LISTENER}plain.sasl.jaas.config": f'{PLAIN_MODULE} required {login} user_alice="alice-secret";',
         f"{LISTENER}{SESSIONS.lower()}.connections.max.reauth.ms": str(SESSION_MS),
@@ -229,6 +237,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
             "security_protocol": "SASL_PLAINTEXT",
             "sasl_enabled_mechanisms": MECHANISMS,
             "plain_users": {"alice": "alice-secret"},
+            "delegation_token_secret_key": "key",
             "scram_users": tuple(users),
         }
         with (
@@ -286,3 +295,36 @@ AGAIN: dict[str, Case] = {
 @pytest.mark.parametrize("case", AGAIN)
 def test_logging_in_again_goes_as_on_kafkas_controller(addresses: Addresses, case: str) -> None:
     assert on(addresses.with_sessions, AGAIN[case]) == on(addresses.kafka, AGAIN[case])
+
+
+def with_token(wire: Wire, address: tuple[str, int], mechanism: str) -> list[Any]:
+    """Alice makes a token over her own connection, and somebody logs in with it on another."""
+    wire.log_in("PLAIN", "alice", "alice-secret")
+    token = wire.ask(CreateDelegationTokenRequest(max_lifetime_ms=-1), 3)
+    password = token["hmac"]
+    login = sasl.SaslLogin(mechanism, token["tokenId"], password, is_token=True)
+
+    def log_in() -> list[Any]:
+        with closing(Wire(address)) as other:
+            answers = other.log_in_as(login)
+            lifetime_ms = answers[-1]["sessionLifetimeMs"] if isinstance(answers[-1], dict) else 0
+            if lifetime_ms:
+                # A day, less what went by since the token was made.
+                answers[-1]["sessionLifetimeMs"] = round(lifetime_ms / 3_600_000)
+                answers.append(other.ask(CreateDelegationTokenRequest(), 3)["errorCode"])
+            return answers
+
+    # Kafka's listener knows a token a moment after its controller does.
+    wait_until(lambda: log_in()[-1] != "closed" and log_in()[1]["errorCode"] == 0, 20, "a token that is known")
+    wrong = dataclasses.replace(login, password="wrong")
+    with closing(Wire(address)) as other:
+        return [log_in(), other.log_in_as(wrong), wire.ask(RenewDelegationTokenRequest(hmac=b"?"), 2)["errorCode"]]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS[1:])
+def test_a_delegation_token_logs_in_as_on_kafkas_controller(addresses: Addresses, mechanism: str) -> None:
+    ours, kafka = (
+        on(address, lambda wire, at=address: with_token(wire, at, mechanism))
+        for address in (addresses.with_sessions if mechanism == SESSIONS else addresses.ours, addresses.kafka)
+    )
+    assert ours == kafka
