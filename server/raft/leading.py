@@ -92,7 +92,7 @@ class Leading:
 
     def heard(self, replica: ReplicaKey, now_ms: int) -> bool:
         """A replica follows; a majority of the voters that do lets the leader lead on. Whether it is a voter."""
-        if not self.is_voter(replica):
+        if not self.is_voter(replica) or replica.id == self.local.key.id:
             return False
         self._fetched_voters.add(replica.id)
         majority = len(self.voters) // 2 + 1 - (self.local.key.id in self.voters)

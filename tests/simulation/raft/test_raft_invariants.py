@@ -49,9 +49,7 @@ class EpochOnlyGrows(Invariant):
         for node_id, node in world.nodes.items():
             assert node.raft.epoch >= self.epochs.get(node_id, 0)
             election = node.log.election
-            assert (election.epoch, election.voted) == (node.raft.epoch, node.raft.voted), (
-                "told before it is remembered"
-            )
+            assert (election.epoch, election.voted) == (node.raft.epoch, node.raft.voted), "told too soon"
             self.epochs[node_id] = node.raft.epoch
 
 
