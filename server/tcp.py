@@ -325,7 +325,9 @@ class _TlsPeer(_Peer):
             self.close()
 
     def send(self, data: bytes) -> None:
-        """Encrypt and write."""
+        """Encrypt and write, unless the peer has said its end: TLS takes nothing after that."""
+        if self.transport.is_closing():
+            return
         self._tls.send(data)
         super().send(self._tls.outgoing())
 

@@ -18,6 +18,7 @@ from mockraft.server.tls import TlsError, TlsSession, server_context
 from mockraft.wire import api_keys
 from mockraft.wire.connection import FrameReader, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
 DEADLINE_S = 20.0
 VERSIONS = write_request(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3, 1, "test")
@@ -223,3 +224,30 @@ async def test_slow_handshakes_end_and_so_many_at_most_are_under_way(party: Part
         counts = controller.journal.closed_by_reason
         assert counts == {"unauthenticated_connections_max": 2, "authentication_timeout_ms": 3}
         await ask(controller.host, controller.port, party.client_context())
+
+
+async def test_an_answer_that_is_due_after_the_peers_end_disturbs_nobody(party: Party) -> None:
+    async with Controller(**party.options(), metadata_max_idle_interval_ms=3_600_000) as controller:
+        async with asyncio.timeout(DEADLINE_S):
+            context = party.client_context()
+            _, writer = await asyncio.open_connection(
+                controller.host, controller.port, ssl=context, server_hostname="localhost"
+            )
+            log = controller.running.controller.log
+            partition = FetchPartition(
+                partition=0,
+                current_leader_epoch=log.leader_epoch,
+                fetch_offset=log.end_offset,
+                last_fetched_epoch=log.leader_epoch,
+            )
+            topic = FetchTopic(topic_id=bytes(15) + b"\x01", partitions=[partition])
+            fetch = FetchRequest(max_wait_ms=300, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=[topic])
+            writer.write(write_request(fetch, 17, 3, "raft"))
+            await until(lambda: controller.running.node.parked == 1)
+            # The end comes, and the answer becomes due, before the loop has told that the connection is gone.
+            (peer,) = controller.running.listener.peers()
+            peer.close()
+            controller.running.listener.perform(controller.running.node.tick(controller.running.clock.now_ms() + 1_000))
+            assert controller.running.node.parked == 0
+            writer.transport.abort()
+            await ask(controller.host, controller.port, party.client_context())
