@@ -273,7 +273,7 @@ async def _run(config: ControllerConfig, controllers: int, chance: random.Random
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     for each in nodes.values():
-        each.node.journal.subscribe(_log_entry)
+        each.node.journal.subscribe(_log_entry, every_exchange=_log.isEnabledFor(logging.DEBUG))
     async with contextlib.AsyncExitStack() as undo:
         undo.push_async_callback(running.stop)
         print(

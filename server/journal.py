@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mockraft.wire import api_keys, messages
-from mockraft.wire.connection import parse_request, read_response_body
+from mockraft.wire.connection import Request, parse_request, read_response_body
 from mockraft.wire.errors import WireError
 
 
@@ -25,12 +25,9 @@ class Exchange:
     """
 
     __slots__ = (
+        "_header",
         "answered_ms",
-        "api_key",
-        "api_version",
-        "client_id",
         "connection_id",
-        "correlation_id",
         "failure",
         "messages",
         "principal",
@@ -46,7 +43,7 @@ class Exchange:
         connection_id: int,
         received_ms: int,
         answered_ms: int,
-        header: tuple[int, int, int, str | None],
+        header: Request | tuple[int, int, int, str | None],
         request_frame: bytes,
         response_frame: bytes,
         response_version: int,
@@ -58,7 +55,7 @@ class Exchange:
         self.connection_id = connection_id
         self.received_ms = received_ms
         self.answered_ms = answered_ms
-        self.api_key, self.api_version, self.correlation_id, self.client_id = header
+        self._header = header
         self.request_frame = request_frame
         self.response_frame = response_frame
         self.response_version = response_version
@@ -66,6 +63,26 @@ class Exchange:
         self.failure = failure
         self.messages = messages
         self.principal = principal
+
+    @property
+    def api_key(self) -> int:
+        """Number of the API on the wire."""
+        return self._header[0]
+
+    @property
+    def api_version(self) -> int:
+        """The request's version."""
+        return self._header[1]
+
+    @property
+    def correlation_id(self) -> int:
+        """What the client calls the request."""
+        return self._header[2]
+
+    @property
+    def client_id(self) -> str | None:
+        """How the client calls itself."""
+        return self._header[3]
 
     @property
     def bytes_held(self) -> int:
@@ -196,27 +213,31 @@ class Journal:
         self.closed_by_reason: Counter[str] = Counter()
         self.failures = 0
         self._listeners: list[Callable[[Entry], None]] = []
+        self._listeners_to_failures: list[Callable[[Entry], None]] = []
 
-    def subscribe(self, listener: Callable[[Entry], None]) -> None:
-        """Have every further entry told to `listener`, which must not raise."""
-        self._listeners.append(listener)
+    def subscribe(self, listener: Callable[[Entry], None], *, every_exchange: bool = True) -> None:
+        """Have further entries told to `listener`, which must not raise: all, or of exchanges those that broke."""
+        (self._listeners if every_exchange else self._listeners_to_failures).append(listener)
 
     def add_exchange(self, exchange: Exchange) -> None:
         """Keep an exchange."""
         self.exchanges_by_api[exchange.api_key] += 1
+        self._keep(exchange, len(exchange.request_frame) + len(exchange.response_frame))
         if exchange.failure is not None:
             self.failures += 1
-        self._keep(exchange, len(exchange.request_frame) + len(exchange.response_frame))
+            self._tell_failure(exchange)
 
     def add_closed(self, closed: ClosedConnection, kind: str) -> None:
         """Keep a closed connection; `kind` is the reason without its numbers, to count by."""
         self.closed_by_reason[kind] += 1
         self._keep(closed, len(closed.refused_frame))
+        self._tell_failure(closed)
 
     def add_broken_tick(self, broken: BrokenTick) -> None:
         """Keep a failure of periodic work."""
         self.failures += 1
         self._keep(broken, 0)
+        self._tell_failure(broken)
 
     def exchanges(self, api_key: int | None = None) -> list[Exchange]:
         """The exchanges still held, oldest first, of one API or of all."""
@@ -252,6 +273,10 @@ class Journal:
             self.bytes_held -= entries.popleft().bytes_held + ENTRY_OVERHEAD_BYTES
             self.dropped += 1
         for listener in self._listeners:
+            listener(entry)
+
+    def _tell_failure(self, entry: Entry) -> None:
+        for listener in self._listeners_to_failures:
             listener(entry)
 
 

@@ -322,7 +322,7 @@ class Node:
                 connection.connection_id,
                 ctx.now_ms,
                 now_ms,
-                (request.api_key, request.api_version, request.correlation_id, request.client_id),
+                request,
                 request.frame,
                 data,
                 version,

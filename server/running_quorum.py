@@ -189,7 +189,8 @@ class RunningQuorum:
         """Change a node's raft state by hand and let the node take it from there."""
         node = self.nodes[node_id]
         do(node, self._clock.now_ms())
-        node.listener.perform(node.node.tick(self._clock.now_ms()))
+        now_ms = self._clock.now_ms()
+        node.listener.perform(node.node.tick(now_ms), now_ms)
 
     def _active_epoch(self) -> int:
         return max((node.controller.epoch for node in self.nodes.values()), default=STANDBY)

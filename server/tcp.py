@@ -53,7 +53,7 @@ class TcpListener:
         """Listen on a bound socket and begin to tick."""
         self.loop = asyncio.get_running_loop()
         self._server = await self.loop.create_server(self._new_peer, sock=bound, backlog=BACKLOG)
-        self._arm()
+        self._arm(self.clock.now_ms())
         self._sweep_idle()
 
     async def stop(self) -> None:
@@ -103,8 +103,8 @@ class TcpListener:
             self._quorum_peers = Peers(client_id, self._answered, config.own_client_security)
         return self._quorum_peers
 
-    def perform(self, effects: Iterable[Effect]) -> None:
-        """Do what the node said, in order, and look when it wants to be called next."""
+    def perform(self, effects: Iterable[Effect], now_ms: int) -> None:
+        """Do what the node said at this time, in order, and look when it wants to be called next."""
         peers = self._peers
         for effect in effects:
             peer = peers.get(effect.connection_id)
@@ -112,9 +112,10 @@ class TcpListener:
                 if isinstance(effect, Ask):
                     self.quorum_peers().ask(effect.outgoing)
                 continue
+            if effect.__class__ is Send:
+                peer.send(effect.data)
+                continue
             match effect:
-                case Send():
-                    peer.send(effect.data)
                 case Close():
                     peer.close()
                 case PauseReading():
@@ -123,7 +124,7 @@ class TcpListener:
                     peer.set_held_back(False)
                 case AwaitSent():
                     peer.await_sent()
-        self._arm()
+        self._arm(now_ms)
 
     def peer_made(self, peer: _Peer, address: str) -> int:
         """A connection was accepted; gives its id."""
@@ -131,7 +132,8 @@ class TcpListener:
         connection_id = self._connections_made
         peer.connection_id = connection_id
         self._peers[connection_id] = peer
-        self.perform(self.node.connected(connection_id, address, self.clock.now_ms()))
+        now_ms = self.clock.now_ms()
+        self.perform(self.node.connected(connection_id, address, now_ms), now_ms)
         if self._is_shut:
             peer.transport.abort()
         return connection_id
@@ -143,10 +145,12 @@ class TcpListener:
 
     def close_peer(self, connection_id: int, kind: str, reason: str) -> None:
         """Close a connection for a reason that only its socket shows; `kind` is what the journal counts it by."""
-        self.perform(self.node.close(connection_id, kind, reason, self.clock.now_ms()))
+        now_ms = self.clock.now_ms()
+        self.perform(self.node.close(connection_id, kind, reason, now_ms), now_ms)
 
     def _answered(self, outgoing_id: int, response: Any) -> None:
-        self.perform(self.node.answered(outgoing_id, response, self.clock.now_ms()))
+        now_ms = self.clock.now_ms()
+        self.perform(self.node.answered(outgoing_id, response, now_ms), now_ms)
 
     def _sweep_idle(self) -> None:
         """Close what was idle for too long (Kafka's Selector), by the loop's own time: idle is a matter of sockets."""
@@ -157,9 +161,9 @@ class TcpListener:
                 self.close_peer(peer.connection_id, "connections_max_idle_ms", f"idle for {idle_ms} ms")
         self._idle_sweep = self.loop.call_later(idle_ms / 1000 / IDLE_SWEEPS, self._sweep_idle)
 
-    def _arm(self) -> None:
+    def _arm(self, now_ms: int) -> None:
         """Have `tick` called when the node wants it; a timer that is early enough stays."""
-        when_ms = self.node.next_tick_ms(self.clock.now_ms())
+        when_ms = self.node.next_tick_ms(now_ms)
         if when_ms >= self._timer_ms:
             return
         if self._timer is not None:
@@ -170,7 +174,8 @@ class TcpListener:
     def _tick(self) -> None:
         self._timer = None
         self._timer_ms = NEVER_MS
-        self.perform(self.node.tick(self.clock.now_ms()))
+        now_ms = self.clock.now_ms()
+        self.perform(self.node.tick(now_ms), now_ms)
 
 
 class _Peer(asyncio.Protocol):
@@ -211,7 +216,8 @@ class _Peer(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         listener = self._listener
         self.active_at = listener.loop.time()
-        listener.perform(listener.node.step(self.connection_id, data, listener.clock.now_ms()))
+        now_ms = listener.clock.now_ms()
+        listener.perform(listener.node.step(self.connection_id, data, now_ms), now_ms)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._watch is not None:
@@ -270,7 +276,8 @@ class _Peer(asyncio.Protocol):
         if self._awaits_sent and not self._writing_paused:
             self._awaits_sent = False
             listener = self._listener
-            listener.perform(listener.node.sent(self.connection_id, listener.clock.now_ms()))
+            now_ms = listener.clock.now_ms()
+            listener.perform(listener.node.sent(self.connection_id, now_ms), now_ms)
 
     def _read_or_not(self) -> None:
         if self.transport.is_closing():
@@ -318,9 +325,9 @@ class _TlsPeer(_Peer):
         now_ms = listener.clock.now_ms()
         if tls.established and not self._secured:
             self._secured = True
-            listener.perform(listener.node.secured(self.connection_id, tls.peer_certificate, now_ms))
+            listener.perform(listener.node.secured(self.connection_id, tls.peer_certificate, now_ms), now_ms)
         if received:
-            listener.perform(listener.node.step(self.connection_id, received, now_ms))
+            listener.perform(listener.node.step(self.connection_id, received, now_ms), now_ms)
         if tls.ended:
             self.close()
 

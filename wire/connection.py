@@ -20,6 +20,7 @@ FRAME_BYTES_MAX = 104_857_600
 
 _LENGTH = Struct(">i")
 _ROUTE = Struct(">hh")
+_HEADER = Struct(">hhih")
 _LENGTH_AND_CORRELATION = Struct(">ii")
 
 
@@ -60,6 +61,9 @@ class FrameReader:
         if self.failure is not None:
             raise self.failure
         partial = self._partial
+        size = len(data) - 4
+        if not partial and 0 < size <= self.frame_bytes_max and _LENGTH.unpack_from(data)[0] == size:
+            return [data[4:]]
         if partial:
             partial += data
             if len(partial) < 4 or len(partial) < 4 + self._length(partial, 0):
@@ -113,6 +117,17 @@ def parse_request(frame: bytes, messages: Any = messages) -> Request:
     """
     if len(frame) < 4:
         raise WireError(f"a request of {len(frame)} bytes has no API key and version")
+    if len(frame) > _HEADER.size:
+        # The header that nearly all requests have: a client id, no tagged fields.
+        api_key, api_version, correlation_id, size = _HEADER.unpack_from(frame)
+        end = _HEADER.size + size
+        if size >= 0 and messages.request_header_version(api_key, api_version) == 2 and frame[end : end + 1] == b"\0":
+            try:
+                client_id = frame[_HEADER.size : end].decode()
+            except UnicodeDecodeError:
+                pass  # said below, with its place
+            else:
+                return Request(api_key, api_version, correlation_id, client_id, frame, end + 1)
     api_key, api_version = _ROUTE.unpack_from(frame)
     header_version = messages.request_header_version(api_key, api_version)
     header, body_offset = RequestHeader.read_from(frame, header_version, 0)

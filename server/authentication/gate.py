@@ -132,6 +132,8 @@ class Gate:
 
     def next_due_ms(self) -> int:
         """When the next stranger's time is over or the next refusal is due."""
+        if not self._strangers and not self._refusals:
+            return NEVER_MS
         # Limit and delay are the same for all, so whoever came first is first.
         stranger_ms = next(iter(self._strangers.values()), NEVER_MS)
         refusal = next(iter(self._refusals.values()), None)

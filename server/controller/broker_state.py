@@ -11,15 +11,14 @@ class BrokerState(Enum):
     CONTROLLED_SHUTDOWN = "controlled shutdown"
     SHUTDOWN_NOW = "shutdown now"
 
-    @property
-    def is_fenced(self) -> bool:
-        """What the heartbeat answers as isFenced."""
-        return self in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
+    is_fenced: bool
+    """What the heartbeat answers as isFenced."""
+    should_shut_down: bool
+    """What the heartbeat answers as shouldShutDown."""
 
-    @property
-    def should_shut_down(self) -> bool:
-        """What the heartbeat answers as shouldShutDown."""
-        return self is BrokerState.SHUTDOWN_NOW
+    def __init__(self, name: str) -> None:
+        self.is_fenced = name in ("fenced", "shutdown now")
+        self.should_shut_down = name == "shutdown now"
 
 
 def next_state(

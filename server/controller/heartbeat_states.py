@@ -62,6 +62,8 @@ class HeartbeatStates:
     def touch(self, broker_id: int, fenced: bool, metadata_offset: int) -> None:
         """A heartbeat with this offset came; the broker is now fenced or not. Fencing ends a controlled shutdown."""
         state = self.brokers[broker_id]
+        if state.metadata_offset == metadata_offset and state.fenced == fenced:
+            return
         if state.is_active:
             self._active_offsets.discard(state.metadata_offset)
         state.fenced = fenced

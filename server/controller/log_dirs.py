@@ -55,7 +55,7 @@ def directories_cordoned(
     known = registration.cordoned_log_dirs
     if known is None and Rule.CORDONED_DIRS_ARE_ALWAYS_TOLD in controller.config.rules:
         known = ()
-    if known is not None and set(known) == set(cordoned_dirs):
+    if known is not None and (known == (*cordoned_dirs,) or set(known) == set(cordoned_dirs)):
         return []
     change = BrokerRegistrationChangeRecord(
         broker_id=registration.broker_id,

@@ -32,19 +32,21 @@ class Periodic:
         self.tasks = tasks
         for task in tasks:
             task.due_ms = now_ms + task.interval_ms
+        self._next_due_ms = min(task.due_ms for task in tasks)
 
     def tick(self, controller: "Controller", now_ms: int) -> None:
         """Run what is due, in the order of the list. A task whose records cannot be written waits for its next turn."""
-        for task in self.tasks:
-            if task.due_ms > now_ms:
-                continue
+        due = [task for task in self.tasks if task.due_ms <= now_ms]
+        for task in due:
             task.due_ms = now_ms + task.interval_ms
             try:
                 while controller.commit(task.run(controller, now_ms), now_ms):
                     pass
             except ApiError as refusal:
                 _log.error("periodic task %s: %s", task.name, refusal.message)
+            finally:
+                self._next_due_ms = min(task.due_ms for task in self.tasks)
 
     def next_due_ms(self) -> int:
         """When the next task is due."""
-        return min(task.due_ms for task in self.tasks)
+        return self._next_due_ms

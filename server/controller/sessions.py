@@ -16,17 +16,18 @@ class Sessions:
 
     def __init__(self, session_timeout_ms: int) -> None:
         self.session_timeout_ms = session_timeout_ms
-        self._contacts_ms: OrderedDict[Session, int] = OrderedDict()
+        # Plain tuples: a session is made for every heartbeat.
+        self._contacts_ms: OrderedDict[tuple[int, int], int] = OrderedDict()
 
     def touch(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
         """The broker was heard of now, whether or not anybody knows it."""
-        session = Session(broker_id, broker_epoch)
+        session = (broker_id, broker_epoch)
         self._contacts_ms[session] = now_ms
         self._contacts_ms.move_to_end(session)
 
     def is_valid(self, broker_id: int, broker_epoch: int, now_ms: int) -> bool:
         """Whether the broker was heard of and that not too long ago."""
-        contact_ms = self._contacts_ms.get(Session(broker_id, broker_epoch))
+        contact_ms = self._contacts_ms.get((broker_id, broker_epoch))
         return contact_ms is not None and not self._is_expired(contact_ms, now_ms)
 
     def pop_expired(self, now_ms: int) -> Session | None:
@@ -35,7 +36,7 @@ class Sessions:
             if not self._is_expired(contact_ms, now_ms):
                 return None
             del self._contacts_ms[session]
-            return session
+            return Session(*session)
         return None
 
     def _is_expired(self, contact_ms: int, now_ms: int) -> bool:
