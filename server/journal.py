@@ -109,6 +109,9 @@ class Exchange:
         """The exchange as a JSON tree; bodies in Kafka's own JSON form."""
         from mockraft.wire.json_form import to_json
 
+        request, version = self.request, self.api_version
+        if not request.min_version <= version <= request.max_version:
+            version = self.response_version  # ApiVersions alone is answered in a version that was not asked for
         return {
             "connection": self.connection_id,
             "receivedMs": self.received_ms,
@@ -118,7 +121,7 @@ class Exchange:
             "correlationId": self.correlation_id,
             "clientId": self.client_id,
             "principal": self.principal,
-            "request": to_json(self.request, self.api_version),
+            "request": to_json(request, version),
             "response": to_json(self.response, self.response_version),
             "servedBy": self.served_by,
             "failure": self.failure,

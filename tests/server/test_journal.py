@@ -37,6 +37,7 @@ def test_an_api_versions_exchange_of_an_unknown_version_is_decoded() -> None:
     exchange = Exchange(1, 0, 0, (18, 99, 1, None), frame, write_response(answer.write(0), 1, 0), 0, "controller", None)
     assert exchange.request == ApiVersionsRequest()
     assert exchange.response == answer
+    assert exchange.to_json()["apiVersion"] == 99
 
 
 def test_json_lines_say_everything(journal: Journal) -> None:
@@ -50,6 +51,17 @@ def test_json_lines_say_everything(journal: Journal) -> None:
     assert (exchange["receivedMs"], exchange["answeredMs"], exchange["servedBy"]) == (1000, 1002, "controller")
     assert (ended["reason"], ended["refused"], ended["peer"]) == ("the peer closed", False, "127.0.0.1:1")
     assert broken == {"brokenTickMs": 1006, "failure": "Traceback"}
+
+
+def test_a_listener_may_want_only_the_exchanges_that_broke(journal: Journal) -> None:
+    told: list[object] = []
+    journal.subscribe(told.append, every_exchange=False)
+    entries = (heartbeat(), heartbeat(failure="Traceback"), closed(), BrokenTick(1006, "Traceback"))
+    journal.add_exchange(entries[0])
+    journal.add_exchange(entries[1])
+    journal.add_closed(entries[2], "the peer closed")
+    journal.add_broken_tick(entries[3])
+    assert told == [*entries[1:]]
 
 
 def test_counts_since_the_start(journal: Journal) -> None:
