@@ -34,7 +34,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> UpdateF
             voter_changes.upgrade_kraft_version(controller.raft, result.response, ctx.now_ms)
         controller.commit(result, ctx.now_ms)
         # From 3.7-IV0 on a controller registers; one that was started below it does so now.
-        if controller.config.node_id not in controller.image.cluster.controllers:
+        if not controller.is_registered:
             controller.commit(register_itself(controller), ctx.now_ms)
     response = UpdateFeaturesResponse(error_message=None)
     if ctx.api_version <= 1:

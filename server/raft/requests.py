@@ -60,7 +60,8 @@ class QuorumRequests:
 
     def next_poll_ms(self, now_ms: int) -> int:
         """When `poll` has something to do, in milliseconds since the epoch."""
-        return min(self._raft.next_poll_ms(now_ms), self._registration_due_ms())
+        poll_ms = self._raft.next_poll_ms(now_ms)
+        return poll_ms if self._controller.epoch != STANDBY else min(poll_ms, self._registration_due_ms())
 
     def _registration_due_ms(self) -> int:
         controller = self._controller

@@ -25,8 +25,11 @@ HOP_MS = 1
 class Asked:
     """A request that is with another node: its answer is due from connection `connection_id` there."""
 
-    def __init__(self, sender: int, receiver: int, outgoing: Outgoing, version: int, deadline_ms: int) -> None:
+    def __init__(
+        self, sender: int, node: Node, receiver: int, outgoing: Outgoing, version: int, deadline_ms: int
+    ) -> None:
         self.sender = sender
+        self.node = node
         self.receiver = receiver
         self.outgoing = outgoing
         self.version = version
@@ -63,6 +66,8 @@ class World:
     def kill(self, node_id: int) -> None:
         """End a node at once; requests that are with it break off."""
         self.nodes.pop(node_id).controller.log.close()
+        for key in [key for key in self._clients if key[0] == node_id]:
+            del self._clients[key]
         for key, asked in list(self._asked.items()):
             if asked.receiver == node_id:
                 del self._asked[key]
@@ -120,18 +125,28 @@ class World:
             self.pass_time(1)
 
     def pass_time(self, ms: int) -> None:
-        """So many milliseconds go by; what is due happens, in order."""
-        for _ in range(ms):
-            self.now_ms += 1
-            while self._due and self._due[0][0] <= self.now_ms:
-                self._due.pop(0)[2]()
-            for key, asked in list(self._asked.items()):
-                if asked.deadline_ms <= self.now_ms:
-                    self._asked.pop(key, None)
-                    self._answer(asked, None)
-            for node_id in list(self.nodes):
-                if self.nodes[node_id].next_tick_ms(self.now_ms) <= self.now_ms:
-                    self.tick(node_id)
+        """So many milliseconds go by; what is due happens at its time, in order."""
+        end_ms = self.now_ms + ms
+        while (due_ms := self._next_ms()) <= end_ms:
+            self.now_ms = max(self.now_ms + 1, due_ms)
+            self._happen()
+        self.now_ms = end_ms
+
+    def _next_ms(self) -> int:
+        due = [node.next_tick_ms(self.now_ms) for node in self.nodes.values()]
+        due += [asked.deadline_ms for asked in self._asked.values()]
+        return max(self.now_ms + 1, min([*due, self._due[0][0] if self._due else 1 << 62]))
+
+    def _happen(self) -> None:
+        while self._due and self._due[0][0] <= self.now_ms:
+            self._due.pop(0)[2]()
+        for key, asked in list(self._asked.items()):
+            if asked.deadline_ms <= self.now_ms:
+                self._asked.pop(key, None)
+                self._answer(asked, None)
+        for node_id in list(self.nodes):
+            if self.nodes[node_id].next_tick_ms(self.now_ms) <= self.now_ms:
+                self.tick(node_id)
 
     def tick(self, node_id: int) -> None:
         self._perform(node_id, self.nodes[node_id].tick(self.now_ms))
@@ -151,16 +166,17 @@ class World:
     def _perform(self, node_id: int, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Ask):
-                self._later(lambda outgoing=effect.outgoing: self._deliver(node_id, outgoing))  # type: ignore[misc]
+                node = self.nodes[node_id]
+                self._later(lambda node=node, out=effect.outgoing: self._deliver(node_id, node, out))  # type: ignore[misc]
             elif isinstance(effect, Send):
                 self._sent(node_id, effect)
             elif isinstance(effect, Close):
                 raise AssertionError(f"{node_id} closed a connection: {effect.reason}")
 
-    def _deliver(self, sender: int, outgoing: Outgoing) -> None:
+    def _deliver(self, sender: int, node: Node, outgoing: Outgoing) -> None:
         receiver = next(node_id for node_id, config in self.configs.items() if config.voter_port == outgoing.port)
         version = outgoing.version_max
-        asked = Asked(sender, receiver, outgoing, version, self.now_ms + outgoing.timeout_ms)
+        asked = Asked(sender, node, receiver, outgoing, version, self.now_ms + outgoing.timeout_ms)
         if receiver not in self.nodes:
             self._answer(asked, None)
             return
@@ -184,8 +200,9 @@ class World:
         self._later(lambda: self._answer(asked, response))
 
     def _answer(self, asked: Asked, response: Any) -> None:
-        if asked.sender in self.nodes:
-            self._perform(asked.sender, self.nodes[asked.sender].answered(asked.outgoing.id, response, self.now_ms))
+        # A process that was killed and started again has other connections: what the old one asked is lost.
+        if self.nodes.get(asked.sender) is asked.node:
+            self._perform(asked.sender, asked.node.answered(asked.outgoing.id, response, self.now_ms))
 
 
 def _body(data: bytes, api_key: int, version: int) -> Any:
