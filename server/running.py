@@ -90,7 +90,7 @@ class RunningController:
         if raft.is_leader and len(raft.voters.nodes) > 1:
             now_ms = self.clock.now_ms()
             raft.resign(now_ms)
-            self.listener.perform(self.node.tick(now_ms))
+            self.listener.perform(self.node.tick(now_ms), now_ms)
             await self.listener.quorum_peers().until_quiet(FAREWELL_S)
         await self._end()
 
