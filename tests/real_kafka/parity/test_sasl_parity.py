@@ -3,14 +3,16 @@
 import dataclasses
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from mockraft import Controller
+from mockraft.controller_door import SyncController
 from mockraft.kafka_processes import KafkaController, random_uuid, wait_until
-from mockraft.wire import messages, sasl
+from mockraft.wire import messages, metadata_log_frame, record_batch, sasl
 from mockraft.wire.connection import FrameReader, read_response_body, write_request
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -212,6 +214,8 @@ class Addresses(NamedTuple):
     kafka: tuple[str, int]
     ours: tuple[str, int]
     with_sessions: tuple[str, int]
+    kafka_log: Path
+    controller: SyncController
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +248,8 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
             Controller.sync(**options) as ours,
             Controller.sync(**options, connections_max_reauth_ms=SESSION_MS) as with_sessions,
         ):
-            yield Addresses(*((each.host, each.port) for each in (kafka, ours, with_sessions)))
+            log = kafka.directory / "log" / "__cluster_metadata-0" / "00000000000000000000.log"
+            yield Addresses(*((each.host, each.port) for each in (kafka, ours, with_sessions)), log, ours)
     finally:
         kafka.kill()
 
@@ -328,3 +333,27 @@ def test_a_delegation_token_logs_in_as_on_kafkas_controller(addresses: Addresses
         for address in (addresses.with_sessions if mechanism == SESSIONS else addresses.ours, addresses.kafka)
     )
     assert ours == kafka
+
+
+def test_users_of_a_new_log_are_written_as_kafka_storage_has_them_written(addresses: Addresses) -> None:
+    batches = record_batch.read_batches(addresses.kafka_log.read_bytes())
+    theirs = [
+        metadata_log_frame.decode(value) for batch in batches if not batch.is_control for _, value in batch.records
+    ]
+    log = addresses.controller.running.controller.log
+    ours = addresses.controller.call(lambda: [record_at for _, record_at in log.records()])
+    assert first_records(ours) == first_records(theirs)
+
+
+def first_records(records: Iterable[Any]) -> list[Any]:
+    """Up to the end of the first transaction; of a credential what does not follow from its salt."""
+    found = []
+    for record, version in records:
+        name = type(record).__name__
+        tree = to_json(record, version)
+        if "storedKey" in tree:
+            tree = {key: tree[key] for key in ("name", "mechanism", "iterations")}
+        found.append((name.removesuffix("Decoded"), version, tree))
+        if "EndTransaction" in name:
+            break
+    return found

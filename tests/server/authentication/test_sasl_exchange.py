@@ -43,6 +43,16 @@ def test_who_logs_in_is_who_asks_from_then_on(peer: Any, mechanism: str, user: s
     assert not peer.listener.node._gate.strangers
 
 
+def test_the_authorizer_decides_by_who_logged_in(make_listener: Any) -> None:
+    listener = make_listener(super_users="User:bob")
+    alice, bob = listener.connect(), listener.connect()
+    alice.log_in("PLAIN", "alice", "alice-secret")
+    bob.log_in("SCRAM-SHA-256", "bob", "bob-secret")
+    request = DescribeClusterRequest(endpoint_type=2)
+    assert alice.ask(request, 2).error_code == error_codes.CLUSTER_AUTHORIZATION_FAILED
+    assert bob.ask(request, 2).error_code == 0
+
+
 @pytest.mark.parametrize(
     ("mechanism", "user"), [("PLAIN", "alice"), ("SCRAM-SHA-256", "bob"), ("SCRAM-SHA-512", "bob")]
 )
