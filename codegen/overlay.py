@@ -7,6 +7,7 @@ that only got another name (`[renamed]`, `"AssignReplicasToDirsRequest.TopicData
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import sys
@@ -157,7 +158,9 @@ def _made(spec: MessageSpec, tree: dict[str, Any], digest: str, renamed: Mapping
     schema = schema_files.parse(tree)
     module.__dict__["SCHEMA"] = schema
     sys.modules[name] = module
-    exec(compile(emit_module(spec), f"<{spec.source}>", "exec"), module.__dict__)
+    # A path may hold anything, and what is generated quotes its source.
+    source = emit_module(dataclasses.replace(spec, source=f"{spec.name}.json"))
+    exec(compile(source, f"<{spec.source}>", "exec"), module.__dict__)
     for struct in (spec.body, *spec.structs.values()):
         _answer_to_shipped_names(module, spec.name, struct.name, renamed)
     return OverlaidMessage(getattr(module, spec.name), schema, tuple(tree.get("listeners", ())))

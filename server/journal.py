@@ -206,9 +206,10 @@ ENTRY_OVERHEAD_BYTES = 512
 class Journal:
     """The ring of entries, oldest first, and counts since the start (these are not bounded by the ring)."""
 
-    def __init__(self, entries_max: int, bytes_max: int) -> None:
+    def __init__(self, entries_max: int, bytes_max: int, api_name: Callable[[int], str] = api_keys.name) -> None:
         self.entries_max = entries_max
         self.bytes_max = bytes_max
+        self.api_name = api_name
         self.entries: deque[Entry] = deque()
         self.bytes_held = 0
         self.dropped = 0
@@ -257,7 +258,7 @@ class Journal:
     def counters(self) -> dict[str, Any]:
         """Counts since the start: exchanges by API, closed connections by reason, failures, entries dropped."""
         return {
-            "exchanges": {api_keys.name(key): count for key, count in sorted(self.exchanges_by_api.items())},
+            "exchanges": {self.api_name(key): count for key, count in sorted(self.exchanges_by_api.items())},
             "closed": dict(sorted(self.closed_by_reason.items())),
             "failures": self.failures,
             "dropped": self.dropped,

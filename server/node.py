@@ -59,7 +59,8 @@ class Node:
         self.apis = apis
         self.config = config
         self.messages: Any = config.overlay or messages
-        self.journal = journal or Journal(config.journal_entries_max, config.journal_bytes_max)
+        self._api_name = api_keys.name if config.overlay is None else config.overlay.api_name
+        self.journal = journal or Journal(config.journal_entries_max, config.journal_bytes_max, self._api_name)
         self.received_bytes = 0
         self._gate = Gate(controller, apis, chance)
         self._connections: dict[int, Connection] = {}
@@ -291,7 +292,7 @@ class Node:
         """The body for an ApiVersions version that is not known; raises WireError for every other API."""
         if request.api_key == api_keys.API_VERSIONS:
             return self.messages.request(api_keys.API_VERSIONS)()
-        name = api_keys.name(request.api_key)
+        name = self._api_name(request.api_key)
         if request.api_key not in self.apis:
             raise WireError(f"API {name} ({request.api_key}) is not served on this listener")
         raise WireError(f"{name} ({request.api_key}) has no version {request.api_version} here")

@@ -38,6 +38,7 @@ async def test_a_controller_speaks_them() -> None:
 
         (exchange,) = controller.journal.exchanges(9000)
         assert (exchange.api, exchange.served_by) == ("DescribeDiskHealth", "schema defaults")
+        assert controller.journal.counters()["exchanges"]["DescribeDiskHealth"] == 1
         await connection.close()
 
 

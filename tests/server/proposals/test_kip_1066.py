@@ -1,9 +1,10 @@
 """KIP-1066 as its text words it, where Kafka 4.3.1 shipped it otherwise: one test for each such wording."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mockraft import Controller
+from mockraft import Controller, Quorum
 from mockraft.wire import error_codes
 from mockraft.wire.client import connect
 from mockraft.wire.messages.alter_partition_reassignments_request import (
@@ -183,6 +184,20 @@ async def test_a_broker_of_the_proposal_is_served_over_a_socket(registration: An
             assert controller.journal.exchanges(63)[0].to_json()["request"]["cordonedLogDirs"] != []
         finally:
             await connection.close()
+
+
+async def test_the_next_leader_of_a_quorum_reads_the_proposals_records(registration: Any) -> None:
+    async with Quorum(3, profile=PROFILE) as quorum:
+        leader = quorum.node(await quorum.wait_for_leader())
+        speaks = leader.node.messages
+        connection = await connect(leader.config.voter_host, leader.config.voter_port, messages=speaks)
+        said = SimpleNamespace(messages=speaks, cluster_id=quorum.cluster_id)
+        registered = await connection.send(registration(said, 1, log_dirs=[A, B], cordoned_log_dirs=[A]))
+        assert registered.error_code == error_codes.NONE
+        await connection.close()
+        other = next(node_id for node_id in quorum.node_ids if node_id != quorum.active)
+        await quorum.elect(other)
+        assert quorum.node(other).controller.image.cluster.brokers[1].cordoned_log_dirs == (A,)
 
 
 async def test_two_controllers_of_one_process_speak_each_their_own() -> None:
