@@ -22,10 +22,11 @@ from mockraft.brokers.lifecycle import BrokerState, End, Event, Lifecycle, Order
 from mockraft.brokers.metadata_view import MetadataView
 from mockraft.brokers.observer import Endpoint, FatalError, Observer
 from mockraft.brokers.replication import Replication
-from mockraft.wire import client, error_codes
+from mockraft.wire import client, error_codes, messages, metadata_log_frame
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
+from mockraft.wire.metadata_log_frame import RecordAt
 
 RETRY_TIMEOUT_MS = 60_000
 DIRECTORIES_FROM = 17
@@ -50,6 +51,7 @@ class SimulatedBroker:
             config.metadata_directory_id,
             self.view,
             config.controller_listener_name,
+            _decode(config),
         )
         self.replication = Replication(config, self.observer, self._metadata_advanced)
         self.life = Lifecycle(heartbeat_interval_ms=config.heartbeat_interval_ms)
@@ -60,9 +62,10 @@ class SimulatedBroker:
         self.refusals: Counter[str] = Counter()
         self.placed: dict[tuple[bytes, int], bytes] = {}
         client_id = str(config.broker_id)
+        speaks = (config.security, config.messages)
         # Half a session, so that a stuck controller is left in time for another (KAFKA-14392).
-        self._channel = ControllerChannel(client_id, self.controller, config.session_timeout_ms // 2, config.security)
-        self._directories_channel = ControllerChannel(client_id, self.controller, RETRY_TIMEOUT_MS, config.security)
+        self._channel = ControllerChannel(client_id, self.controller, config.session_timeout_ms // 2, *speaks)
+        self._directories_channel = ControllerChannel(client_id, self.controller, RETRY_TIMEOUT_MS, *speaks)
         self._cordoned_seen = ("", 0)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -358,3 +361,12 @@ class SimulatedBroker:
 
 def _now_ms() -> float:
     return asyncio.get_running_loop().time() * 1000
+
+
+def _decode(config: BrokerConfig) -> Callable[[bytes], RecordAt]:
+    """How it reads metadata records: a broker of a proposal reads the proposal's."""
+    if config.messages is messages:
+        return metadata_log_frame.decode
+    from mockraft.wire.overlaid_records import OverlaidRecords
+
+    return OverlaidRecords(config.messages).decode

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from mockraft.brokers.observer import Endpoint
-from mockraft.wire import client, error_codes
+from mockraft.wire import client, error_codes, messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.errors import WireError
 
@@ -38,11 +38,13 @@ class ControllerChannel:
         find_controller: Callable[[], Endpoint | None],
         retry_timeout_ms: int,
         security: ClientSecurity | None = None,
+        messages: Any = messages,
     ) -> None:
         self.client_id = client_id
         self.retry_timeout_ms = retry_timeout_ms
         self._find_controller = find_controller
         self._security = security
+        self._messages = messages
         self._connection: client.KafkaConnection | None = None
         self._moved = asyncio.Event()
 
@@ -92,6 +94,7 @@ class ControllerChannel:
                 client_id=self.client_id,
                 request_timeout_ms=self.retry_timeout_ms,
                 security=self._security,
+                messages=self._messages,
             )
         return self._connection
 

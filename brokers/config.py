@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mockraft.brokers.log_dirs import LogDir, draw_uuid, in_java_order
+from mockraft.wire import messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from mockraft.wire.messages.broker_registration_request import Listener as RegisteredListener
@@ -39,7 +40,7 @@ class BrokerConfig:
 
     `bootstrap` is controller.quorum.bootstrap.servers as (host, port) pairs. `recovery_ms` is how long the broker
     stays in RECOVERY before it wants to be unfenced. Ids are 16 raw bytes. `security` is how it speaks to controllers,
-    None for PLAINTEXT.
+    None for PLAINTEXT. `messages` are those it speaks: Kafka's own, or an Overlay's for a broker of a proposal.
     """
 
     broker_id: int
@@ -54,6 +55,7 @@ class BrokerConfig:
     features: Mapping[str, tuple[int, int]] = field(default_factory=lambda: SUPPORTED_FEATURES)
     controller_listener_name: str = "CONTROLLER"
     security: ClientSecurity | None = None
+    messages: Any = messages
     heartbeat_interval_ms: int = 2_000
     session_timeout_ms: int = 9_000
     registration_timeout_ms: int = 60_000

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from typing import Any
 
 from mockraft.brokers.broker import SimulatedBroker
 from mockraft.brokers.config import draw_config
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.wire import client, error_codes
+from mockraft.wire import client, error_codes, messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
@@ -42,6 +43,7 @@ async def start_brokers(
     racks: Sequence[str | None] = (None,),
     chance: random.Random | None = None,
     security: ClientSecurity | None = None,
+    messages: Any = messages,
 ) -> Fleet:
     """Start `count` simulated brokers with ids from `first_id` on; they register in their own time.
 
@@ -54,7 +56,14 @@ async def start_brokers(
         paths = tuple(f"/simulated/broker-{broker_id}/d{n}" for n in range(log_dirs_per_broker))
         rack = racks[(broker_id - first_id) % len(racks)]
         config = draw_config(
-            broker_id, cluster_id, tuple(bootstrap), drawn_from, log_dir_paths=paths, rack=rack, security=security
+            broker_id,
+            cluster_id,
+            tuple(bootstrap),
+            drawn_from,
+            log_dir_paths=paths,
+            rack=rack,
+            security=security,
+            messages=messages,
         )
         brokers.append(SimulatedBroker(config))
     for broker in brokers:

@@ -10,7 +10,7 @@ maybeHandleCommonResponse, handleFetchSnapshotResponse). Where its raft thread w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mockraft.brokers.metadata_view import MetadataView
@@ -23,6 +23,7 @@ from mockraft.wire.messages.fetch_snapshot_request import (
     SnapshotId,
     TopicSnapshot,
 )
+from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.record_batch import Batch
 from mockraft.wire.records.voters_record import VotersRecord
 
@@ -85,12 +86,14 @@ class Observer:
         directory_id: bytes,
         view: MetadataView,
         listener_name: str = "CONTROLLER",
+        decode: Callable[[bytes], RecordAt] = metadata_log_frame.decode,
     ) -> None:
         self.broker_id = broker_id
         self.cluster_id = cluster_id
         self.directory_id = directory_id
         self.view = view
         self.listener_name = listener_name
+        self._decode = decode
         self.epoch = 0
         self.leader: Leader | None = None
         self.end_offset = 0
@@ -279,7 +282,7 @@ class Observer:
             if key is not None or value is None:
                 raise FatalError("Got key in the record when no key was expected")
             try:
-                record_at = metadata_log_frame.decode(value)
+                record_at = self._decode(value)
             except WireError as error:
                 raise FatalError(f"Could not deserialize metadata record: {error}") from error
             self.view.apply(record_at)

@@ -76,5 +76,6 @@ class Replication:
                 request_timeout_ms=self._config.raft_request_timeout_ms,
                 correlation_ids=self._correlation_ids,
                 security=self._config.security,
+                messages=self._config.messages,
             )
         return connection

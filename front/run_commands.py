@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from mockraft.proposal_options import Profile, Schemas, overlay
 
 if TYPE_CHECKING:
     from mockraft.brokers.fleet import Fleet
@@ -241,11 +242,14 @@ def broker(
     log_dir: LogDirPaths = None,
     listener: ListenerText = None,
     command_config: CommandConfig = None,
+    profile: Profile = None,
+    schemas: Schemas = None,
     for_s: For = None,
     seed: Seed = None,
 ) -> None:
     """Run one simulated broker."""
     from mockraft.server.running import event_loop
+    from mockraft.wire import messages
 
     bootstrap = tuple(_host_and_port(part, "--bootstrap-controller") for part in bootstrap_controller.split(","))
     host, port = _host_and_port(listener, "--listener") if listener else ("127.0.0.1", None)
@@ -256,6 +260,7 @@ def broker(
         "host": host,
         "port": port,
         "security": security,
+        "messages": overlay(profile, schemas) or messages,
     }
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stdout)
     with asyncio.Runner(loop_factory=event_loop) as runner:

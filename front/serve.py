@@ -285,8 +285,8 @@ async def _run(config: ControllerConfig, controllers: int, chance: random.Random
             from mockraft.brokers.fleet import start_brokers
 
             addresses = [(each.config.voter_host, each.config.voter_port) for each in nodes.values()]
-            own = config.own_client_security
-            fleet = await start_brokers(addresses, config.cluster_id, brokers, chance=chance, security=own)
+            own = {"security": config.own_client_security, "messages": next(iter(nodes.values())).node.messages}
+            fleet = await start_brokers(addresses, config.cluster_id, brokers, chance=chance, **own)
             undo.push_async_callback(fleet.shut_down)
         gc.freeze()
         await stopped.wait()

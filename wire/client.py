@@ -178,7 +178,16 @@ class KafkaConnection(asyncio.Protocol):
     def _sent(self, request: Any, version: int | None) -> _Pending:
         if self.lost is not None:
             raise DisconnectedError(f"the connection is closed: {self.lost}") from self.lost
+        if self.messages is not messages:
+            request = self._worded(request)
         return self._write(request, self.version_for(request) if version is None else version)
+
+    def _worded(self, request: Any) -> Any:
+        """A request of Kafka's own in the words of the Overlay that this connection speaks."""
+        from mockraft.wire.recast import recast
+
+        worded = self.messages.request(request.api_key)
+        return request if isinstance(request, worded) else recast(request, worded)
 
     async def _answer(self, pending: _Pending, timeout_ms: int | None) -> Any:
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import MemberDescriptorType
 from typing import Any
 
 from mockraft.wire.message import Message
@@ -21,11 +22,13 @@ def recast(source: Any, cls: type[Message], version: int | None = None) -> Any:
 
 def _recast(source: Any, cls: type, spec: StructSpec, source_spec: StructSpec, version: int | None) -> Any:
     on_wire = {field.attribute: field for field in source_spec.fields}
+    named = {_slot(cls, field.attribute): field.attribute for field in source_spec.fields}
     module = sys.modules[cls.__module__]
     taken: dict[str, Any] = {}
     for field in spec.fields:
-        value: Any = getattr(source, field.attribute, _ABSENT)
-        told = on_wire.get(field.attribute)
+        name = named.get(field.attribute, field.attribute)
+        value: Any = getattr(source, name, _ABSENT)
+        told = on_wire.get(_slot(type(source), name))
         if value is _ABSENT or (value is None and field.nullable == NO_VERSIONS):
             continue
         if version is not None and (told is None or not told.versions.covers(version)):
@@ -38,3 +41,9 @@ def _recast(source: Any, cls: type, spec: StructSpec, source_spec: StructSpec, v
                 value = _recast(value, inner, field.struct, told.struct, version)
         taken[field.attribute] = value
     return cls(**taken, unknown_tagged_fields=source.unknown_tagged_fields)
+
+
+def _slot(cls: type, name: str) -> str:
+    """The field that a class keeps under a name: a renamed field answers to its old name too."""
+    found = getattr(cls, name, None)
+    return found.__name__ if isinstance(found, MemberDescriptorType) else name

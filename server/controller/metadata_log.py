@@ -395,6 +395,6 @@ def _frames(config: ControllerConfig) -> Any:
     """What frames records: `metadata_log_frame`, or the same for an overlay's."""
     if config.overlay is None:
         return metadata_log_frame
-    from mockraft.server.controller.overlaid_records import OverlaidRecords
+    from mockraft.wire.overlaid_records import OverlaidRecords
 
     return OverlaidRecords(config.overlay)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mockraft import Controller
+from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.proposals import overlay_of
 from mockraft.wire import error_codes
 from mockraft.wire.client import connect
@@ -50,3 +50,14 @@ async def test_a_controller_speaks_a_proposal_that_mockraft_knows() -> None:
         stale = await connection.send(heartbeat(broker_id=1, cordoned_log_dirs=[b"a" * 16]))
         assert stale.error_code == error_codes.STALE_BROKER_EPOCH
         await connection.close()
+
+
+async def test_a_simulated_broker_is_built_to_the_proposal() -> None:
+    async with (
+        Controller(profile="kip-858") as controller,
+        SimulatedBroker.joining(
+            controller.bootstrap, controller.cluster_id, 1, log_dir_paths=("/a", "/b"), messages=controller.messages
+        ) as broker,
+    ):
+        await broker.wait_until(BrokerState.RUNNING)
+        assert broker.fault is None

@@ -17,6 +17,7 @@ from mockraft.server.controller.data_dir import DataDirError
 from mockraft.wire import error_codes, messages
 from mockraft.wire.connection import write_request
 from mockraft.wire.errors import WireError
+from mockraft.wire.messages import assign_replicas_to_dirs_request
 from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.fetch_response import FetchResponse
@@ -115,6 +116,19 @@ def test_what_a_message_cannot_say_as_another_class_is_at_its_default() -> None:
     assert recast(told, messages.request(63), 0) == record
 
 
+def test_a_renamed_field_is_the_same_field_both_ways() -> None:
+    worded = overlay_of(["kip-858"])
+    assert worded is not None
+    words, shipped = worded.module("AssignReplicasToDirsRequest"), assign_replicas_to_dirs_request
+    request = words.AssignReplicasToDirsRequest(
+        directories=[words.DirectoryData(topics=[words.TopicData(topic_name=b"t" * 16)])]
+    )
+    for version in (None, 0):
+        told = recast(request, shipped.AssignReplicasToDirsRequest, version)
+        assert told.directories[0].topics[0].topic_id == b"t" * 16
+        assert recast(told, words.AssignReplicasToDirsRequest, version) == request
+
+
 class TestRecords:
     @pytest.fixture
     def speaks(self) -> Overlay:
@@ -126,11 +140,11 @@ class TestRecords:
         cluster = new_cluster(data_dir=tmp_path, overlay=speaks)
         cluster.write(RecordAt(speaks.by_name("DiskHealthRecord")(broker_id=1, healthy_percent=7), 0))
         cluster.log.close()
-        with caplog.at_level(logging.WARNING, "mockraft.controller"):
+        with caplog.at_level(logging.WARNING, "mockraft.records"):
             again = new_cluster(data_dir=tmp_path, overlay=speaks)
         found = [record for _, (record, _) in again.log.records() if record.api_key == 900]
         assert [record.healthy_percent for record in found] == [7]
-        assert "DiskHealthRecord (type 900) means nothing to this controller" in caplog.text
+        assert "DiskHealthRecord (type 900) is a record that Kafka has not" in caplog.text
         again.log.close()
 
     def test_without_its_schema_the_log_is_one_of_a_newer_kafka(

@@ -1,8 +1,8 @@
 """Metadata records as an overlay words them: on their way into the log, and out of it again.
 
-The controller decides in Kafka's records and the image knows no others. A record of the overlay is written in the
-version that the controller chose, or in the first later one that can say it; what is read is Kafka's record again. A
-type that Kafka does not know is said in the process's log and means nothing to the image.
+Who writes and reads them knows Kafka's records alone. A record of the overlay is written in the version that was asked
+for, or in the first later one that can say it; what is read is Kafka's record again. A type that Kafka does not know is
+said in the process's log.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.overlay import Overlay
 from mockraft.wire.recast import recast
 
-_LOGGER = logging.getLogger("mockraft.controller")
+_LOGGER = logging.getLogger("mockraft.records")
 
 
 class OverlaidRecords:
@@ -47,6 +47,6 @@ class OverlaidRecords:
             return found
         shipped = records.TYPES.get(found.record.api_key)
         if shipped is None:
-            _LOGGER.warning("%s (type %d) means nothing to this controller", name, found.record.api_key)
+            _LOGGER.warning("%s (type %d) is a record that Kafka has not", name, found.record.api_key)
             return found
         return RecordAt(recast(found.record, records.by_name(shipped), found.version), found.version)

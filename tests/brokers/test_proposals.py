@@ -1,0 +1,46 @@
+"""A simulated broker of a proposal: what it does all day, in the proposal's words, on a controller that speaks them."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from mockraft import BrokerState, Controller, SimulatedBroker
+from mockraft.wire import api_keys
+from mockraft.wire.client import connect
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+
+DEADLINE_S = 20.0
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def partitions_of(image: Any, name: str) -> list[Any]:
+    return list(image.topics.by_name[name].partitions.values())
+
+
+@pytest.mark.parametrize("profile", [["kip-858"], ["kip-1066"], ["kip-858", "kip-1066"]], ids=" and ".join)
+async def test_it_lives_on_a_controller_of_the_same_proposal(profile: list[str]) -> None:
+    async with Controller(profile=profile) as controller:
+        joining = {"messages": controller.messages, "log_dir_paths": ("/a", "/b"), "heartbeat_interval_ms": 50}
+        async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, **joining) as broker:
+            await broker.wait_until(BrokerState.RUNNING)
+            connection = await connect(controller.host, controller.port)
+            topics = [CreatableTopic(name="t", num_partitions=3, replication_factor=1)]
+            await connection.send(CreateTopicsRequest(topics=topics, timeout_ms=1000))
+            await connection.close()
+
+            directories = {log_dir.directory_id for log_dir in broker.config.log_dirs}
+            image = controller.running.controller.image
+            await until(lambda: {each.directories[0] for each in partitions_of(image, "t")} <= directories)
+            failed, kept = broker.config.log_dirs
+            broker.fail_log_dir(failed.directory_id)
+            await until(lambda: image.cluster.brokers[1].log_dirs == (kept.directory_id,))
+            await until(lambda: broker.view.registration.log_dirs == (kept.directory_id,))
+            heartbeat = controller.journal.exchanges(api_keys.BROKER_HEARTBEAT)[-1]
+            assert heartbeat.api_version == controller.messages.request(63).max_version
+        assert broker.fault is None
+    assert broker.refusals == {}
