@@ -252,7 +252,8 @@ class Raft(Quorum):
             self._wait(self.deadline_ms if self.automatic else None)
             if now_ms >= following.update_voter_ms:
                 self._update_voter(now_ms)
-            self._wait(following.update_voter_ms)
+            else:
+                self._wait(following.update_voter_ms)
         self._fetch_from_best(now_ms)
 
     def _poll_resigned(self, now_ms: int) -> None:
@@ -274,7 +275,7 @@ class Raft(Quorum):
         else:
             is_needed = not following.has_updated_leader
         if is_needed and not self.peers.is_ready(leader.id, now_ms):
-            following.update_voter_ms = self.peers.next_ms(now_ms) or now_ms + 1
+            # A fetch is under way; this goes out before the next one.
             return
         following.update_voter_ms = now_ms + self.config.controller_quorum_fetch_timeout_ms
         if is_needed:

@@ -1,0 +1,249 @@
+import dataclasses
+from typing import Any
+
+import pytest
+from mockraft.server.controller.quorum import Election, ReplicaKey
+from mockraft.server.raft.states import Role
+from mockraft.server.raft.transitions import InconsistentLeaderError
+from mockraft.wire import error_codes, record_batch
+from mockraft.wire.messages import begin_quorum_epoch_response, end_quorum_epoch_response
+from mockraft.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from mockraft.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from mockraft.wire.messages.fetch_request import FetchRequest
+from mockraft.wire.messages.vote_request import VoteRequest
+from mockraft.wire.messages.vote_response import VoteResponse
+from mockraft.wire.records.leader_change_message import LeaderChangeMessage
+
+TOPIC = "__cluster_metadata"
+TWO, THREE = ReplicaKey(2, bytes([2]) * 16), ReplicaKey(3, bytes([3]) * 16)
+
+
+def kinds(sent: list[Any]) -> list[tuple[int | None, type]]:
+    return [(outgoing.node_id, type(outgoing.message)) for outgoing in sent]
+
+
+def test_alone_a_node_leads_at_once_and_commits_all(new_node: Any) -> None:
+    node = new_node(voters=1)
+    assert (node.raft.role, node.raft.epoch, node.raft.high_watermark) == (Role.LEADER, 1, node.log.end_offset)
+    assert node.poll() == []
+    assert node.raft.next_poll_ms(node.now_ms) == 1 << 62
+
+
+def test_alone_a_node_that_resigned_leads_again(new_node: Any) -> None:
+    node = new_node(voters=1)
+    node.raft.resign(node.now_ms)
+    assert node.told.news == ["lost"]
+    assert not node.log.commits_alone
+    assert node.poll() == []
+    assert node.raft.leader_id == 1, "it says who led"
+    node.poll_at_deadline()
+    assert (node.raft.role, node.raft.epoch) == (Role.LEADER, 3)
+    assert node.told.news == ["lost", "committed", "leads 3"]
+
+
+def test_a_voter_without_a_leader_asks_beforehand_and_then_stands(new_node: Any) -> None:
+    node = new_node()
+    assert kinds(node.poll())[0][1] is FetchRequest, "somebody may know a leader"
+    election_ms = node.raft.deadline_ms - node.now_ms
+    assert 1000 <= election_ms < 2000
+    pre_votes = node.poll_at_deadline()
+    assert kinds(pre_votes) == [(2, VoteRequest), (3, VoteRequest)]
+    assert [(o.host, o.port, o.version_min) for o in pre_votes] == [("node2", 9002, 2), ("node3", 9003, 2)]
+    asked = pre_votes[0].message
+    assert (asked.voter_id, asked.topics[0].partitions[0].pre_vote) == (2, True)
+    assert (asked.topics[0].partitions[0].replica_epoch, node.raft.epoch) == (0, 0)
+    votes = node.vote(pre_votes[0], True)
+    assert (node.raft.role, node.raft.epoch) == (Role.CANDIDATE, 1)
+    assert node.log.election == Election(1, None, node.raft.key), "remembered before anybody is asked"
+    assert [o.message.topics[0].partitions[0].pre_vote for o in votes] == [False, False]
+    assert votes[0].message.topics[0].partitions[0].voter_directory_id == TWO.directory_id
+    begins = node.vote(votes[1], True)
+    assert node.raft.role is Role.LEADER
+    assert kinds(begins) == [(2, BeginQuorumEpochRequest), (3, BeginQuorumEpochRequest)]
+    assert node.told.news == [], "nothing of this epoch is committed yet"
+    (batch,) = record_batch.read_batches(node.log.read(0, 1 << 20))
+    change = LeaderChangeMessage.read(batch.records[0][1], 0)
+    assert [voter.voter_id for voter in change.voters] == [1, 2, 3]
+    assert [voter.voter_id for voter in change.granting_voters] == [1, 3]
+    assert len(batch.records) == 3, "a new log says its voters"
+
+
+def test_late_votes_do_not_matter(new_node: Any) -> None:
+    node = new_node()
+    first, second = node.poll_at_deadline()
+    node.vote(first, True)
+    epoch = node.raft.epoch
+    node.vote(second, False)
+    assert (node.raft.role, node.raft.epoch) == (Role.CANDIDATE, epoch)
+
+
+def test_a_voter_that_knows_no_pre_votes_is_asked_for_votes(new_node: Any) -> None:
+    node = new_node()
+    first, _ = node.poll_at_deadline()
+    node.answer(first, VoteResponse(error_code=error_codes.UNSUPPORTED_VERSION))
+    assert node.raft.role is Role.CANDIDATE
+
+
+def test_a_lost_pre_vote_changes_nothing(new_node: Any) -> None:
+    node = new_node()
+    for outgoing in node.poll_at_deadline():
+        node.vote(outgoing, False)
+    assert (node.raft.role, node.raft.epoch) == (Role.UNATTACHED, 0)
+
+
+def test_after_a_lost_pre_vote_the_known_leader_is_followed_again(new_node: Any) -> None:
+    node = new_node()
+    node.follow(epoch=5)
+    for outgoing in node.poll_at_deadline():
+        node.vote(outgoing, False, leader_id=2)
+    assert (node.raft.role, node.raft.leader_id, node.raft.epoch) == (Role.FOLLOWER, 2, 5)
+
+
+def test_a_candidate_that_is_not_elected_in_time_asks_beforehand_again(new_node: Any) -> None:
+    node = new_node()
+    node.raft.elect(node.now_ms)
+    for outgoing in node.poll():
+        node.vote(outgoing, False)
+    assert node.raft.role is Role.CANDIDATE, "it waits"
+    node.poll_at_deadline()
+    assert (node.raft.role, node.raft.epoch) == (Role.PROSPECTIVE, 1)
+
+
+def test_not_automatic_no_timeout_elects(new_node: Any) -> None:
+    node = new_node()
+    node.raft.automatic = False
+    node.poll(60_000)
+    assert node.raft.role is Role.UNATTACHED
+    node.follow()
+    node.poll(60_000)
+    assert node.raft.role is Role.FOLLOWER
+    node.raft.elect(node.now_ms)
+    assert (node.raft.role, node.raft.epoch) == (Role.CANDIDATE, 6)
+    node.poll_at_deadline()
+    assert (node.raft.role, node.raft.epoch) == (Role.UNATTACHED, 6), "an election that came to nothing is over"
+
+
+def test_not_automatic_a_leader_stays_without_a_majority(new_node: Any) -> None:
+    node = new_node()
+    node.lead()
+    node.raft.automatic = False
+    node.poll(60_000)
+    assert node.raft.is_leader
+
+
+def test_only_a_voter_stands_and_only_a_leader_resigns(new_node: Any) -> None:
+    observer = new_node(node_id=4)
+    with pytest.raises(ValueError, match="is no voter"):
+        observer.raft.elect(observer.now_ms)
+    with pytest.raises(ValueError, match="does not lead"):
+        observer.raft.resign(observer.now_ms)
+    observer.poll(60_000)
+    assert observer.raft.role is Role.UNATTACHED
+
+
+def test_a_leader_that_does_not_hear_a_majority_resigns_and_says_so(new_node: Any) -> None:
+    node = new_node()
+    node.lead()
+    node.fetch_from(3)
+    assert node.told.news == ["committed", "leads 1"]
+    node.poll(2_999)
+    assert node.raft.is_leader
+    ends = node.poll(1)
+    assert node.told.news[-1] == "lost"
+    assert kinds(ends) == [(2, EndQuorumEpochRequest), (3, EndQuorumEpochRequest)]
+    partition = ends[0].message.topics[0].partitions[0]
+    assert [key.candidate_id for key in partition.preferred_candidates] == [3, 2], "who has more first"
+    said = end_quorum_epoch_response.PartitionData(partition_index=0, leader_id=1, leader_epoch=1)
+    topics = [end_quorum_epoch_response.TopicData(topic_name=TOPIC, partitions=[said])]
+    node.answer(ends[0], end_quorum_epoch_response.EndQuorumEpochResponse(topics=topics))
+    assert node.raft.unacknowledged == {3}
+    node.poll_at_deadline()
+    assert node.raft.epoch == 2
+    assert node.raft.role in (Role.UNATTACHED, Role.PROSPECTIVE)
+
+
+def test_a_leader_tells_voters_again_that_do_not_fetch(new_node: Any) -> None:
+    node = new_node()
+    first, _ = node.lead()
+    said = begin_quorum_epoch_response.PartitionData(partition_index=0, leader_id=1, leader_epoch=1)
+    topics = [begin_quorum_epoch_response.TopicData(topic_name=TOPIC, partitions=[said])]
+    assert node.answer(first, begin_quorum_epoch_response.BeginQuorumEpochResponse(topics=topics)) == []
+    node.now_ms += 500
+    node.fetch_from(3)
+    assert kinds(node.poll(500)) == [(2, BeginQuorumEpochRequest)]
+
+
+def test_a_resigned_leaders_first_successor_elects_at_once_the_others_later(new_node: Any) -> None:
+    waits = {}
+    for node_id, successors in ((1, [ReplicaKey(1, bytes([1]) * 16), THREE]), (3, [TWO, THREE]), (4, [TWO, THREE])):
+        node = new_node(voters=4, node_id=node_id)
+        node.follow(leader_id=2)
+        node.raft.epoch_ends(2, successors, node.now_ms)
+        waits[node_id] = node.raft.deadline_ms - node.now_ms
+    assert waits == {1: 0, 3: 500, 4: 1000}
+
+
+def test_who_does_not_lead_cannot_end_an_epoch(new_node: Any) -> None:
+    node = new_node()
+    node.follow(leader_id=2)
+    deadline_ms = node.raft.deadline_ms
+    node.raft.epoch_ends(3, [node.raft.key], node.now_ms)
+    assert node.raft.deadline_ms == deadline_ms
+
+
+def test_a_second_leader_of_an_epoch_is_not_believed(new_node: Any) -> None:
+    node = new_node()
+    node.follow(leader_id=2, epoch=5)
+    for leader_id, epoch in ((3, 5), (1, 5), (1, 6)):
+        with pytest.raises(InconsistentLeaderError, match="known is 2 in epoch 5"):
+            node.raft.hear_of_leader(leader_id, epoch, node.raft.address_of(leader_id), node.now_ms)
+    with pytest.raises(InconsistentLeaderError, match="not where it is"):
+        node.raft.hear_of_leader(9, 6, None, node.now_ms)
+    assert (node.raft.leader_id, node.raft.epoch) == (2, 5)
+
+
+def test_a_vote_is_remembered_over_a_restart(new_node: Any) -> None:
+    node = new_node()
+    node.raft.to_unattached(4, node.now_ms)
+    assert node.raft.vote(TWO, 0, 0, pre_vote=False, now_ms=node.now_ms)
+    again = new_node(log=node.log)
+    assert (again.raft.role, again.raft.epoch, again.raft.voted) == (Role.UNATTACHED, 4, TWO)
+    assert not again.raft.vote(THREE, 9, 9, pre_vote=False, now_ms=node.now_ms)
+    assert again.raft.vote(TWO, 0, 0, pre_vote=False, now_ms=node.now_ms)
+
+
+@pytest.mark.parametrize(
+    ("election", "role"),
+    [
+        (Election(5, 1, None), Role.RESIGNED),
+        (Election(5, None, ReplicaKey(1, bytes([1]) * 16)), Role.CANDIDATE),
+        (Election(5, 2, TWO), Role.FOLLOWER),
+        (Election(5, 9, TWO), Role.UNATTACHED),
+        (Election(5, None, TWO), Role.UNATTACHED),
+    ],
+)
+def test_a_restart_takes_up_what_was_remembered(new_node: Any, election: Election, role: Role) -> None:
+    log = new_node().log
+    log.save_election(election)
+    raft = new_node(log=log).raft
+    assert (raft.role, raft.epoch, raft.leader_id) == (role, 5, election.leader_id)
+    assert log.election == election
+
+
+def test_an_epoch_of_the_log_counts_where_none_is_remembered(new_node: Any) -> None:
+    node = new_node(voters=1)
+    node.log.save_election(Election())
+    three = dataclasses.replace(node.config, initial_controllers=new_node().config.initial_controllers)
+    assert node.log.last_epoch == 1
+    assert three.configured_voters.nodes.keys() == {1, 2, 3}
+    assert new_node(log=node.log).raft.epoch >= 1
+
+
+def test_an_up_to_date_candidate_is_granted(new_node: Any) -> None:
+    node = new_node(voters=1)
+    node.raft.to_unattached(7, node.now_ms)
+    end, epoch = node.log.end_offset, node.log.last_epoch
+    for last_epoch, last_offset, granted in ((epoch, end - 1, False), (epoch - 1, end + 9, False), (epoch, end, True)):
+        found = node.raft.vote(TWO, last_epoch, last_offset, pre_vote=True, now_ms=node.now_ms)
+        assert found == granted
+    assert node.raft.vote(TWO, epoch + 1, 0, pre_vote=False, now_ms=node.now_ms)

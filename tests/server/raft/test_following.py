@@ -1,0 +1,220 @@
+from typing import Any
+
+import pytest
+from mockraft.server.controller.snapshot import SnapshotId
+from mockraft.server.raft.states import Role
+from mockraft.wire import error_codes
+from mockraft.wire.messages import fetch_response, fetch_snapshot_response
+from mockraft.wire.messages.fetch_request import FetchRequest
+from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
+from mockraft.wire.messages.update_raft_voter_request import UpdateRaftVoterRequest
+from mockraft.wire.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.topic_record import TopicRecord
+
+TOPIC = "__cluster_metadata"
+
+
+def topic(number: int) -> RecordAt:
+    return RecordAt(TopicRecord(name=f"topic-{number}", topic_id=number.to_bytes(16, "big")), 0)
+
+
+@pytest.fixture
+def leaders_log(new_node: Any) -> Any:
+    """The log of node 2 of three, which leads epoch 1 and has two topics."""
+    leader = new_node(node_id=2)
+    leader.lead()
+    leader.log.append([topic(1)], 0)
+    leader.log.append([topic(2)], 0)
+    return leader.log
+
+
+@pytest.fixture
+def node(new_node: Any) -> Any:
+    """Node 1, which follows node 2."""
+    node = new_node()
+    node.follow(leader_id=2, epoch=1)
+    return node
+
+
+def test_a_follower_fetches_from_its_leader_one_fetch_at_a_time(node: Any) -> None:
+    (outgoing,) = node.sent
+    assert (outgoing.node_id, outgoing.host, outgoing.port, outgoing.version_min) == (2, "node2", 9002, 13)
+    partition = outgoing.message.topics[0].partitions[0]
+    assert (partition.fetch_offset, partition.last_fetched_epoch, partition.current_leader_epoch) == (0, 0, 1)
+    assert (outgoing.message.replica_state.replica_id, partition.replica_directory_id) == (1, bytes([1]) * 16)
+    assert node.poll(100) == []
+
+
+def test_what_is_fetched_is_appended_and_committed_as_far_as_the_leader_says(node: Any, leaders_log: Any) -> None:
+    data = leaders_log.read(0, 1 << 20)
+    (again,) = node.fetched(node.sent[0], leader_id=2, records=data, high_watermark=3)
+    assert node.log.read(0, 1 << 20) == data
+    assert (node.log.high_watermark, node.told.news) == (3, ["committed"])
+    assert again.message.topics[0].partitions[0].fetch_offset == leaders_log.end_offset
+    node.fetched(again, leader_id=2, high_watermark=1000)
+    assert node.log.high_watermark == node.log.end_offset
+    assert node.raft.deadline_ms == node.now_ms + 2000
+
+
+def test_a_batch_that_is_cut_off_or_damaged_is_fetched_again(node: Any, leaders_log: Any) -> None:
+    data = leaders_log.read(0, 1 << 20)
+    (again,) = node.fetched(node.sent[0], leader_id=2, records=data[:-1])
+    assert node.log.end_offset == leaders_log.end_offset - 1
+    damaged = bytearray(leaders_log.read(node.log.end_offset, 1 << 20))
+    damaged[-1] ^= 1
+    node.fetched(again, leader_id=2, records=bytes(damaged))
+    assert node.log.end_offset == leaders_log.end_offset - 1
+
+
+def test_batches_that_do_not_follow_are_left_out(node: Any, leaders_log: Any) -> None:
+    node.fetched(node.sent[0], leader_id=2, records=leaders_log.read(4, 1 << 20))
+    assert node.log.end_offset == 0
+
+
+def test_a_log_that_parted_is_cut_and_the_controller_told(node: Any, leaders_log: Any) -> None:
+    data = leaders_log.read(0, 1 << 20)
+    (again,) = node.fetched(node.sent[0], leader_id=2, records=data, high_watermark=3)
+    parted = fetch_response.EpochEndOffset(epoch=1, end_offset=4)
+    node.fetched(again, leader_id=2, diverging_epoch=parted)
+    assert (node.log.end_offset, node.told.news[-1]) == (4, "truncated")
+
+
+def test_what_is_committed_is_never_cut(node: Any, leaders_log: Any) -> None:
+    data = leaders_log.read(0, 1 << 20)
+    (again,) = node.fetched(node.sent[0], leader_id=2, records=data, high_watermark=5)
+    parted = fetch_response.EpochEndOffset(epoch=1, end_offset=4)
+    with pytest.raises(ValueError, match="committed up to 5"):
+        node.fetched(again, leader_id=2, diverging_epoch=parted)
+    assert node.log.end_offset == 5
+
+
+def snapshot_part(node: Any, outgoing: Any, snapshot_id: SnapshotId, data: bytes, part: slice, **fields: Any) -> Any:
+    leader = fetch_snapshot_response.LeaderIdAndEpoch(leader_id=2, leader_epoch=node.raft.epoch)
+    partition = fetch_snapshot_response.PartitionSnapshot(
+        index=0,
+        current_leader=leader,
+        snapshot_id=fetch_snapshot_response.SnapshotId(end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch),
+        size=len(data),
+        position=part.start,
+        unaligned_records=data[part],
+        **fields,
+    )
+    topics = [fetch_snapshot_response.TopicSnapshot(name=TOPIC, partitions=[partition])]
+    return node.answer(outgoing, fetch_snapshot_response.FetchSnapshotResponse(topics=topics))
+
+
+def sent_to_a_snapshot(node: Any, leaders_log: Any) -> tuple[SnapshotId, bytes, Any]:
+    snapshot_id = leaders_log.write_snapshot([topic(1), topic(2)], 0)
+    data = leaders_log.snapshots[0].read(0, 1 << 20)
+    told = fetch_response.SnapshotId(end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch)
+    (asked,) = node.fetched(node.sent[0], leader_id=2, snapshot_id=told)
+    return snapshot_id, data, asked
+
+
+def test_a_snapshot_is_fetched_in_parts_and_the_log_begins_after_it(node: Any, leaders_log: Any) -> None:
+    snapshot_id, data, asked = sent_to_a_snapshot(node, leaders_log)
+    assert isinstance(asked.message, FetchSnapshotRequest)
+    (asked,) = snapshot_part(node, asked, snapshot_id, data, slice(0, 100))
+    assert asked.message.topics[0].partitions[0].position == 100
+    (asked,) = snapshot_part(node, asked, snapshot_id, data, slice(100, len(data)))
+    assert isinstance(asked.message, FetchRequest)
+    end = snapshot_id.end_offset
+    assert (node.log.start_offset, node.log.end_offset, node.log.high_watermark) == (end, end, end)
+    assert [record for _, record in node.log.records()] == [topic(1), topic(2)]
+    assert node.told.news == ["truncated", "committed"]
+    assert list(node.log.voters.nodes) == [1, 2, 3]
+    partition = asked.message.topics[0].partitions[0]
+    assert (partition.fetch_offset, partition.last_fetched_epoch) == (end, 1)
+
+
+def test_a_snapshot_that_the_leader_dropped_is_not_asked_for_again(node: Any, leaders_log: Any) -> None:
+    snapshot_id, data, asked = sent_to_a_snapshot(node, leaders_log)
+    gone = {"error_code": error_codes.SNAPSHOT_NOT_FOUND}
+    (asked,) = snapshot_part(node, asked, snapshot_id, data, slice(0, 0), **gone)
+    assert isinstance(asked.message, FetchRequest)
+
+
+def test_a_damaged_snapshot_leaves_the_log_as_it_was(node: Any, leaders_log: Any) -> None:
+    snapshot_id, data, asked = sent_to_a_snapshot(node, leaders_log)
+    snapshot_part(node, asked, snapshot_id, data[:-1], slice(0, len(data) - 1))
+    assert (node.log.end_offset, node.told.news) == (0, [])
+
+
+def test_a_leader_that_does_not_answer_is_asked_for_elsewhere(node: Any) -> None:
+    (elsewhere,) = node.answer(node.sent[0], None)
+    assert elsewhere.node_id == 3
+    refused = {"error_code": error_codes.FENCED_LEADER_EPOCH}
+    (outgoing,) = node.fetched(elsewhere, leader_id=3, epoch=7, **refused)
+    assert (node.raft.leader_id, node.raft.epoch, outgoing.node_id) == (3, 7, 3)
+
+
+def test_a_request_that_is_not_answered_in_time_is_given_up(node: Any) -> None:
+    (first,) = node.sent
+    node.raft.automatic = False
+    (again,) = node.poll(2000)
+    assert again.id != first.id
+    node.fetched(first, leader_id=2, high_watermark=0)
+    assert node.raft.deadline_ms == node.now_ms, "its answer comes too late"
+
+
+def test_a_follower_that_hears_nothing_asks_whether_it_would_be_elected(node: Any) -> None:
+    node.poll(1999)
+    assert node.raft.role is Role.FOLLOWER
+    assert len(node.poll(1)) == 2
+    assert node.raft.role is Role.PROSPECTIVE
+
+
+def test_an_answer_of_an_earlier_epoch_is_ignored(node: Any) -> None:
+    (outgoing,) = node.sent
+    node.fetched(outgoing, leader_id=3, epoch=0)
+    assert (node.raft.leader_id, node.raft.epoch) == (2, 1)
+
+
+def test_an_observer_without_a_leader_asks_the_bootstrap_servers(new_node: Any) -> None:
+    node = new_node(node_id=9, controller_quorum_bootstrap_servers="here:1,node9:9009,there:2")
+    (outgoing,) = node.poll()
+    assert (outgoing.node_id, (outgoing.host, outgoing.port)) in ((None, ("here", 1)), (None, ("there", 2)))
+    refused = {"error_code": error_codes.NOT_LEADER_OR_FOLLOWER}
+    (other,) = node.fetched(outgoing, leader_id=-1, epoch=0, **refused)
+    assert (other.host, other.port) != (outgoing.host, outgoing.port)
+    assert node.fetched(other, leader_id=-1, epoch=0, **refused) == [], "who knows nothing is left alone for a while"
+    (outgoing,) = node.poll(20)
+    node.fetched(outgoing, leader_id=2, epoch=4, error_code=error_codes.FENCED_LEADER_EPOCH)
+    assert (node.raft.role, node.raft.leader_id) == (Role.FOLLOWER, 2)
+    node.poll(60_000)
+    assert node.raft.role is Role.FOLLOWER, "it has no vote, so it never elects"
+
+
+def test_a_voter_that_moved_tells_its_leader_until_the_log_says_so(new_node: Any) -> None:
+    node = new_node(advertised_port=1234)
+    (fetch,) = node.follow()
+    node.now_ms += 1900
+    (fetch,) = node.fetched(fetch, leader_id=2)
+    assert isinstance(fetch.message, FetchRequest)
+    assert node.poll(100) == [], "one request at a time"
+    (outgoing,) = node.fetched(fetch, leader_id=2)
+    (listener,) = outgoing.message.listeners
+    assert (listener.name, listener.host, listener.port) == ("CONTROLLER", "node1", 1234)
+    assert (outgoing.message.voter_id, outgoing.message.current_leader_epoch) == (1, 5)
+    (fetch,) = node.answer(outgoing, None) or node.poll(20)
+    node.now_ms += 1000
+    (fetch,) = node.fetched(fetch, leader_id=fetch.node_id) if fetch.node_id == 2 else (fetch,)
+    assert isinstance(fetch.message, FetchRequest)
+
+
+def test_at_kraft_version_0_every_voter_tells_its_leader_once(new_node: Any) -> None:
+    node = new_node(controller_quorum_voters="1@node1:9001,2@node2:9002")
+    (fetch,) = node.follow()
+    node.now_ms += 1000
+    (fetch,) = node.fetched(fetch, leader_id=2)
+    node.now_ms += 1000
+    (outgoing,) = node.fetched(fetch, leader_id=2)
+    assert isinstance(outgoing.message, UpdateRaftVoterRequest)
+    leader = CurrentLeader(leader_id=2, leader_epoch=5, host="node2", port=9002)
+    (fetch,) = node.answer(outgoing, UpdateRaftVoterResponse(current_leader=leader))
+    assert isinstance(fetch.message, FetchRequest)
+    for _ in range(5):
+        node.now_ms += 1000
+        (fetch,) = node.fetched(fetch, leader_id=2)
+        assert isinstance(fetch.message, FetchRequest)

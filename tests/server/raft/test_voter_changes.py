@@ -1,0 +1,185 @@
+import re
+from typing import Any
+
+import pytest
+from mockraft.server.controller.quorum import ReplicaKey
+from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.voter_set import Endpoint, VoterNode
+from mockraft.server.raft import voter_changes
+from mockraft.server.raft.states import Role
+from mockraft.wire import error_codes
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
+
+NEW = ReplicaKey(7, bytes([7]) * 16)
+ENDPOINTS = (Endpoint("CONTROLLER", "node7", 9007),)
+TIMED_OUT = error_codes.REQUEST_TIMED_OUT
+
+
+def versions(lowest: int = 0, highest: int = 1) -> ApiVersionsResponse:
+    return ApiVersionsResponse(
+        supported_features=[SupportedFeatureKey(name="kraft.version", min_version=lowest, max_version=highest)]
+    )
+
+
+def begin(node: Any, key: ReplicaKey = NEW, *, ack_when_committed: bool = True) -> Any:
+    """Begin to add a voter; gives the change and the question to the newcomer."""
+    change = voter_changes.begin_adding(node.raft, key, ENDPOINTS, ack_when_committed, node.now_ms)
+    node.raft.add_voter(change, node.now_ms)
+    (asked,) = node.poll()
+    assert isinstance(asked.message, ApiVersionsRequest)
+    assert (asked.host, asked.port) == ("node7", 9007)
+    return change, asked
+
+
+def refusal(node: Any, key: ReplicaKey = NEW) -> ApiError:
+    with pytest.raises(ApiError) as refused:
+        voter_changes.begin_adding(node.raft, key, ENDPOINTS, True, node.now_ms)
+    return refused.value
+
+
+@pytest.fixture
+def alone(new_node: Any) -> Any:
+    """The leader of a quorum of one, at kraft.version 1; node 7 follows it."""
+    node = new_node(voters=1)
+    node.raft.fetched(NEW, node.log.end_offset, node.now_ms)
+    return node
+
+
+def test_a_newcomer_that_fits_and_is_caught_up_becomes_a_voter(alone: Any) -> None:
+    change, asked = begin(alone)
+    offset = alone.log.end_offset
+    alone.answer(asked, versions())
+    assert list(alone.raft.voters.nodes) == [1, 7]
+    assert (alone.log.voters_offset, change.result) == (offset, None)
+    assert not alone.log.commits_alone
+    assert alone.log.high_watermark == offset, "the new voter counts at once"
+    alone.raft.fetched(NEW, offset + 1, alone.now_ms)
+    assert change.result == (error_codes.NONE, None)
+    assert (alone.raft.voter_change, alone.log.high_watermark) == (None, offset + 1)
+
+
+def test_without_waiting_for_the_commit_the_answer_comes_with_the_record(alone: Any) -> None:
+    change, asked = begin(alone, ack_when_committed=False)
+    alone.answer(asked, versions())
+    assert change.result == (error_codes.NONE, None)
+    assert alone.raft.voter_change is change, "and yet it is under way"
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "message"),
+    [
+        (None, TIMED_OUT, "API_VERSIONS returned an error BROKER_NOT_AVAILABLE"),
+        (ApiVersionsResponse(error_code=35), TIMED_OUT, "API_VERSIONS returned an error UNSUPPORTED_VERSION"),
+        (versions(0, 0), error_codes.INVALID_REQUEST, r"kraft.version range \(min: 0, max: 0 doesn't support"),
+        (ApiVersionsResponse(), error_codes.INVALID_REQUEST, r"range \(min: 0, max: 0\) doesn't support"),
+    ],
+)
+def test_a_newcomer_that_does_not_fit_is_not_added(alone: Any, answer: Any, code: int, message: str) -> None:
+    change, asked = begin(alone)
+    alone.answer(asked, answer)
+    assert change.result[0] == code
+    assert re.search(message, change.result[1])
+    assert list(alone.raft.voters.nodes) == [1]
+
+
+def test_a_newcomer_that_lags_behind_is_not_added(new_node: Any) -> None:
+    node = new_node(voters=1)
+    change, asked = begin(node)
+    node.answer(asked, versions())
+    assert change.result == (TIMED_OUT, f"Aborted add voter operation for {NEW} since it is lagging behind")
+
+
+def test_one_change_at_a_time(alone: Any) -> None:
+    begin(alone)
+    assert "previous voter change" in str(refusal(alone, ReplicaKey(8, bytes([8]) * 16)).message)
+    alone.now_ms += 2000
+    assert refusal(alone, ReplicaKey(1, bytes(16))).error_code == error_codes.DUPLICATE_VOTER, "that one took too long"
+
+
+def test_a_change_that_takes_too_long_is_given_up_but_not_undone(alone: Any) -> None:
+    change, asked = begin(alone)
+    alone.answer(asked, versions())
+    alone.poll(2000)
+    assert change.result == (TIMED_OUT, error_codes.message(TIMED_OUT))
+    assert list(alone.raft.voters.nodes) == [1, 7]
+    refused = refusal(alone, ReplicaKey(8, bytes([8]) * 16))
+    assert refused.error_code == TIMED_OUT
+    assert "to commit the latest voter change at Optional[3] with HWM 3" in str(refused.message)
+
+
+def test_a_leader_without_a_high_watermark_changes_no_voters(new_node: Any) -> None:
+    node = new_node()
+    node.lead()
+    refused = refusal(node)
+    assert (refused.error_code, "establish HWM" in str(refused.message)) == (TIMED_OUT, True)
+    assert voter_changes.update(node.raft, node.log.local_voter, node.now_ms) == TIMED_OUT
+
+
+def test_a_lost_leadership_is_the_answer(alone: Any) -> None:
+    change, asked = begin(alone)
+    alone.answer(asked, versions())
+    alone.raft.to_unattached(9, alone.now_ms)
+    assert change.result[0] == error_codes.NOT_LEADER_OR_FOLLOWER
+    assert alone.raft.voter_change is None
+
+
+def test_a_leader_that_is_removed_resigns_once_that_is_committed(new_node: Any) -> None:
+    node = new_node()
+    node.lead()
+    for node_id in (2, 3):
+        node.fetch_from(node_id)
+    change = voter_changes.remove(node.raft, node.raft.key, node.now_ms)
+    assert list(node.raft.voters.nodes) == [2, 3]
+    node.poll()
+    node.fetch_from(2)
+    assert change.result is None, "its own log does not count any more"
+    node.fetch_from(3)
+    assert change.result == (error_codes.NONE, None)
+    node.poll()
+    assert node.raft.role is Role.RESIGNED
+
+
+def test_two_voters_become_one(new_node: Any) -> None:
+    node = new_node(voters=2)
+    node.lead()
+    node.fetch_from(2)
+    change = voter_changes.remove(node.raft, ReplicaKey(2, bytes([2]) * 16), node.now_ms)
+    assert change.result == (error_codes.NONE, None)
+    assert node.log.commits_alone
+    assert node.log.high_watermark == node.log.end_offset
+
+
+def test_a_voter_that_moved_is_written_down(new_node: Any) -> None:
+    node = new_node()
+    node.lead()
+    node.fetch_from(2)
+    moved = VoterNode(ReplicaKey(2, bytes([2]) * 16), (Endpoint("CONTROLLER", "there", 1),))
+    assert voter_changes.update(node.raft, moved, node.now_ms) == error_codes.NONE
+    assert node.raft.voters.nodes[2] == moved
+    assert voter_changes.update(node.raft, moved, node.now_ms) == TIMED_OUT, "until that is committed"
+    node.fetch_from(2)
+    stranger = VoterNode(NEW, ENDPOINTS)
+    assert voter_changes.update(node.raft, stranger, node.now_ms) == error_codes.VOTER_NOT_FOUND
+    too_new = VoterNode(moved.key, moved.endpoints, 2, 3)
+    assert voter_changes.update(node.raft, too_new, node.now_ms) == error_codes.INVALID_REQUEST
+
+
+def test_an_upgrade_waits_for_every_voters_directory_and_versions(new_node: Any) -> None:
+    node = new_node(controller_quorum_voters="1@node1:9001,2@node2:9002")
+    node.lead()
+    node.fetch_from(2)
+    with pytest.raises(ApiError, match="not all of the voters support it"):
+        voter_changes.upgrade_kraft_version(node.raft, 1, node.now_ms)
+    two = VoterNode(ReplicaKey(2, bytes(16)), (Endpoint("CONTROLLER", "node2", 9002),))
+    assert voter_changes.update(node.raft, two, node.now_ms) == error_codes.NONE
+    with pytest.raises(ApiError):
+        voter_changes.upgrade_kraft_version(node.raft, 1, node.now_ms)
+    two = VoterNode(ReplicaKey(2, bytes([2]) * 16), two.endpoints)
+    assert voter_changes.update(node.raft, two, node.now_ms) == error_codes.NONE
+    assert node.log.kraft_version == 0
+    voter_changes.upgrade_kraft_version(node.raft, 1, node.now_ms)
+    assert (node.log.kraft_version, node.raft.voters.nodes[2]) == (1, two)
+    assert node.raft.voters.nodes[1] == node.log.local_voter
+    node.fetch_from(2)
+    assert node.log.high_watermark == node.log.end_offset
