@@ -6,8 +6,8 @@ import asyncio
 from typing import Any, NamedTuple
 
 from mockraft.conformance.requests import Tree, request
-from mockraft.conformance.target import METADATA_TOPIC, Target
-from mockraft.wire import metadata_log_frame, record_batch
+from mockraft.conformance.target import CannotConnectError, Target
+from mockraft.wire import error_codes, metadata_log_frame, record_batch
 from mockraft.wire.client import KafkaConnection
 from mockraft.wire.json_form import to_json
 
@@ -52,10 +52,13 @@ class Log:
 
     async def _read(self, connection: KafkaConnection) -> bool:
         answer = await connection.send(self._fetch(), version=_FETCH_VERSION)
+        if answer.error_code:
+            told = error_codes.name(answer.error_code)
+            raise CannotConnectError(f"the metadata log cannot be read: {told}; cluster id {self._target.cluster_id}")
         partition = answer.responses[0].partitions[0]
         if partition.error_code:
             if partition.current_leader.leader_epoch <= self._epoch:
-                raise ConnectionError(f"the metadata log cannot be read: error {partition.error_code}")
+                raise CannotConnectError(f"the metadata log cannot be read: {error_codes.name(partition.error_code)}")
             self._epoch = partition.current_leader.leader_epoch
             return False
         if partition.diverging_epoch.epoch >= 0:
@@ -91,6 +94,3 @@ class Log:
             "topics": [{"topicId": METADATA_TOPIC_ID, "partitions": [partition]}],
         }
         return request("Fetch", tree, _FETCH_VERSION)
-
-
-__all__ = ["METADATA_TOPIC", "METADATA_TOPIC_ID", "Log", "Written"]

@@ -1,4 +1,4 @@
-"""Run cases against a controller: those that must be alone one by one, then the rest side by side."""
+"""Run cases against a controller: those that must be alone one by one, the rest side by side, disruptive ones last."""
 
 from __future__ import annotations
 
@@ -62,18 +62,22 @@ async def run(
         verdict = verdicts[case.name] = await _verdict(target, log, Identities(identities, number), case)
         on_verdict(verdict)
 
+    places = asyncio.Semaphore(parallel)
+
+    async def in_its_place(number: int, case: Case) -> None:
+        async with places:
+            await judge(number, case)
+
+    numbered = list(enumerate(chosen))
     try:
-        numbered = list(enumerate(chosen))
         for number, case in numbered:
-            if case.alone:
+            if case.alone and not case.disruptive:
                 await judge(number, case)
-        places = asyncio.Semaphore(parallel)
-
-        async def in_its_place(number: int, case: Case) -> None:
-            async with places:
+        together = [each for each in numbered if not each[1].alone and not each[1].disruptive]
+        await asyncio.gather(*(in_its_place(*each) for each in together))
+        for number, case in numbered:
+            if case.disruptive:
                 await judge(number, case)
-
-        await asyncio.gather(*(in_its_place(number, case) for number, case in numbered if not case.alone))
     finally:
         await log.close()
     found = Run(target.bootstrap, target.cluster_id, target.metadata_version, time.monotonic() - began)

@@ -15,8 +15,8 @@ from mockraft.conformance.log import Log, Written
 from mockraft.conformance.partition_view import PartitionView
 from mockraft.conformance.records import Expected
 from mockraft.conformance.requests import Tree, request
-from mockraft.conformance.target import METADATA_VERSION, Target
-from mockraft.wire import api_keys, error_codes, messages
+from mockraft.conformance.target import Target
+from mockraft.wire import error_codes, messages
 from mockraft.wire.client import DisconnectedError, KafkaConnection
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import to_json
@@ -102,7 +102,9 @@ class World:
     async def wrote(self, *records: Expected, in_any_order: bool = False) -> list[Written]:
         """Expect that just these records were written since the last look, each in the version of the level."""
         found = await self.records()
-        expected = [{"record": each.kind, "version": each.version(self.level), **_inside(each)} for each in records]
+        expected = [
+            {"record": each.kind, "version": each.version(self.level), "fields": each.fields} for each in records
+        ]
         got = [{"record": each.kind, "version": each.version, "fields": each.fields} for each in found]
         expect("the records", InAnyOrder(expected) if in_any_order else expected, got)
         return found
@@ -185,12 +187,10 @@ class World:
     async def topic(self, *replicas: Sequence[Broker], name: str = "t", **configs: str) -> Topic:
         """A topic with one partition on each of these lists of brokers; config names with `_` for `.`."""
         asked = self.creatable(name, *replicas, **configs)
-        told = await self.ask(
-            "CreateTopics", {"topics": [asked], "timeoutMs": TIMEOUT_MS}, answer={"topics": [{"errorCode": 0}]}
-        )
+        request_ = {"topics": [asked], "timeoutMs": TIMEOUT_MS}
+        told = await self.ask("CreateTopics", request_, answer={"topics": [{"errorCode": 0}]}, version=7)
         await self.records()
-        topic_id = next(id_ for id_, index in self._partitions if id_ == told["topics"][0].get("topicId", id_))
-        return Topic(asked["name"], told["topics"][0].get("topicId", topic_id))
+        return Topic(asked["name"], told["topics"][0]["topicId"])
 
     def creatable(self, name: str, *replicas: Sequence[Broker], **configs: str | None) -> Tree:
         """A topic as CreateTopics has it, manually assigned."""
@@ -300,10 +300,3 @@ class World:
 def ids(brokers: Sequence[Broker]) -> list[int]:
     """Their ids."""
     return [broker.id for broker in brokers]
-
-
-def _inside(each: Expected) -> Tree:
-    return {"fields": each.fields}
-
-
-__all__ = ["CAUGHT_UP", "METADATA_VERSION", "TIMEOUT_MS", "Broker", "Exchange", "Topic", "World", "api_keys", "ids"]

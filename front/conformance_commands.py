@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from mockraft import fuzz_commands
@@ -12,6 +13,7 @@ from mockraft import fuzz_commands
 if TYPE_CHECKING:
     from mockraft.conformance import Run
     from mockraft.conformance.case import Case
+    from mockraft.conformance_screen import Screen
 
 FAILED = 1
 BAD_OPTION = 2
@@ -46,6 +48,18 @@ Parallel = Annotated[int, typer.Option(min=1, max=200, help="How many cases run 
 Seed = Annotated[int | None, typer.Option(help="Seed of names and ids, for runs that repeat.")]
 Strict = Annotated[bool, typer.Option("--strict", help="A failure that is a known difference of mockraft fails too.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Keep the run in this file, as --against reads it.")]
+JunitFile = Annotated[Path | None, typer.Option("--junit", help="Write the verdicts as JUnit XML.")]
+HtmlFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        help="Write a report to look at (mockraft[conformance]).",
+    ),
+]
+Against = Annotated[
+    str | None, typer.Option(help="Compare with a run kept by --json, or with the controller at host:port.")
+]
+Table = Annotated[Path | None, typer.Option("--write-docs", help="Write conformance.md in this folder anew.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 DocsFolder = Annotated[Path | None, typer.Option("--write-docs", help="Write differences.md in this folder anew.")]
 
@@ -54,6 +68,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     conformance_app = typer.Typer(help=ABOUT, invoke_without_command=True, add_completion=False, rich_markup_mode=None)
     conformance_app.callback(help=ABOUT)(conformance)
+    conformance_app.command("table")(table)
     fuzz_commands.register(conformance_app)
     app.add_typer(conformance_app, name="conformance")
     app.command("differences", help=DIFFERENCES_ABOUT)(differences)
@@ -70,7 +85,10 @@ def conformance(
     strict: Strict = False,
     parallel: Parallel = 16,
     seed: Seed = None,
+    junit_file: JunitFile = None,
     json_file: JsonFile = None,
+    html_file: HtmlFile = None,
+    against: Against = None,
 ) -> None:
     """Run the cases; see ABOUT."""
     from mockraft.conformance import CannotConnectError
@@ -85,18 +103,43 @@ def conformance(
     if bootstrap is None:
         raise typer.BadParameter("say which controller: --bootstrap host:port", param_hint="--bootstrap")
     screen = Screen()
+    other = _kept(against)
+    ask = partial(_run, screen, cases, disruptive=disruptive, parallel=parallel, seed=seed)
     try:
-        found = asyncio.run(_run(screen, cases, bootstrap, cluster_id, disruptive, parallel, seed))
+        found = asyncio.run(ask(bootstrap, cluster_id))
+        if against is not None and other is None:
+            other = asyncio.run(ask(against, None))
     except CannotConnectError as error:
         typer.echo(f"mockraft conformance: {error}", err=True)
         raise typer.Exit(NO_CONTROLLER) from None
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--bootstrap") from None
     screen.summary(found)
-    if json_file is not None:
-        found.write_json(json_file)
+    if other is not None:
+        screen.comparison(found, other)
+    _write(found, other, junit_file, json_file, html_file)
     if found.failures if strict else found.unexplained:
         raise typer.Exit(FAILED)
+
+
+def table(docs: Table = None) -> None:
+    """Run all cases on mockraft and on Kafka's own controller at each level, and print the table of the documents.
+
+    Kafka's jars are fetched once by Maven; Java 17 or newer is needed. It takes a minute or two.
+    """
+    import tempfile
+
+    from mockraft.conformance.marked_text import replace_marked
+    from mockraft.conformance.parity_table import as_markdown
+    from mockraft.conformance_levels import runs_on_kafka, runs_on_mockraft
+
+    with tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
+        text = as_markdown(asyncio.run(runs_on_mockraft()), runs_on_kafka(Path(folder)))
+    if docs is None:
+        typer.echo(text)
+        return
+    path = docs / "conformance.md"
+    path.write_text(replace_marked(path.read_text(encoding="utf-8"), text), encoding="utf-8")
 
 
 def differences(as_json: AsJson = False, docs: DocsFolder = None) -> None:
@@ -136,26 +179,41 @@ def _chosen(areas: list[str], only: list[str], disruptive: bool) -> list[Case]:
     return chosen
 
 
-async def _run(
-    screen: object,
-    cases: list[Case],
-    bootstrap: str,
-    cluster_id: str | None,
-    disruptive: bool,
-    parallel: int,
-    seed: int | None,
-) -> Run:
-    from mockraft.conformance import run
-    from mockraft.conformance_screen import Screen
+def _kept(against: str | None) -> Run | None:
+    """The run in that file; None where there is no such file, so that it must be an address."""
+    from mockraft.conformance import Run
 
-    assert isinstance(screen, Screen)
+    if against is None:
+        return None
+    path = Path(against)
+    try:
+        if path.exists():
+            return Run.read_json(path)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--against") from None
+    if not against.rpartition(":")[2].isdigit():
+        raise typer.BadParameter(f"{against!r} is neither a file nor host:port", param_hint="--against")
+    return None
+
+
+def _write(found: Run, other: Run | None, junit: Path | None, kept: Path | None, html: Path | None) -> None:
+    from mockraft.conformance.html_report import NoTemplatesError, write_html
+    from mockraft.conformance.junit import write_junit
+
+    try:
+        if junit is not None:
+            write_junit(found, junit)
+        if kept is not None:
+            found.write_json(kept)
+        if html is not None:
+            write_html(found, html, other)
+    except (NoTemplatesError, OSError) as error:
+        typer.echo(f"mockraft conformance: {error}", err=True)
+        raise typer.Exit(BAD_OPTION) from None
+
+
+async def _run(screen: Screen, cases: list[Case], bootstrap: str, cluster_id: str | None, **options: Any) -> Run:
+    from mockraft.conformance import run
+
     with screen.progress(len(cases)) as on_verdict:
-        return await run(
-            bootstrap,
-            cluster_id,
-            cases=cases,
-            disruptive=disruptive,
-            parallel=parallel,
-            seed=seed,
-            on_verdict=on_verdict,
-        )
+        return await run(bootstrap, cluster_id, cases=cases, on_verdict=on_verdict, **options)

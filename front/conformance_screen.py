@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from mockraft.conformance.case import Case
+from mockraft.conformance.comparison import outcome_text, partings
 from mockraft.conformance.failure_text import lines
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
 from rich.console import Console
@@ -68,6 +69,19 @@ class Screen:
         parts += [f"{count[Outcome.NOT_APPLICABLE]} not applicable"]
         style = "bold red" if found.unexplained else "bold green"
         self.console.print(Text.assemble((", ".join(parts), style), (f" in {found.seconds:.1f} s", "dim")))
+
+    def comparison(self, mine: Run, theirs: Run) -> None:
+        """The cases that came out otherwise there."""
+        parted = partings(mine, theirs)
+        title = f"other on {theirs.target} (metadata.version {theirs.metadata_version})"
+        table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+        for heading in ("area", "case", mine.target, theirs.target):
+            table.add_column(heading)
+        for each in parted:
+            table.add_row(each.area, each.name, outcome_text(each.mine), outcome_text(each.theirs))
+        if parted:
+            self.console.print(table)
+        self.console.print(f"{len(parted)} of {len(mine.verdicts)} cases came out otherwise on {theirs.target}")
 
     def _table(self, found: Run) -> Table:
         title = f"{found.target}, cluster {found.cluster_id}, metadata.version {found.metadata_version}"

@@ -7,8 +7,9 @@ from typing import Any
 
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import ANYTHING, NOT_EMPTY, above, expect
-from mockraft.conformance.log import METADATA_TOPIC, METADATA_TOPIC_ID
+from mockraft.conformance.log import METADATA_TOPIC_ID
 from mockraft.conformance.requests import Tree
+from mockraft.conformance.target import METADATA_TOPIC
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 

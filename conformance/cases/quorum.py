@@ -6,8 +6,8 @@ from typing import Any
 
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import MISSING, NOT_EMPTY, above, expect, like
-from mockraft.conformance.log import METADATA_TOPIC
 from mockraft.conformance.requests import Tree
+from mockraft.conformance.target import METADATA_TOPIC
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 

@@ -1,0 +1,40 @@
+"""Two runs side by side: where they part, case by case."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mockraft.conformance.verdicts import Outcome, Run, Verdict
+
+
+class Parting(NamedTuple):
+    """One case that came out otherwise in the other run; None where a run did not have it."""
+
+    name: str
+    area: str
+    mine: Verdict | None
+    theirs: Verdict | None
+
+
+def partings(mine: Run, theirs: Run) -> list[Parting]:
+    """The cases with another outcome, or with another failure, in the order of `mine`."""
+    others = {each.name: each for each in theirs.verdicts}
+    found = []
+    for verdict in mine.verdicts:
+        other = others.pop(verdict.name, None)
+        if other is None or _parts(verdict, other):
+            found.append(Parting(verdict.name, verdict.area, verdict, other))
+    return found + [Parting(each.name, each.area, None, each) for each in others.values()]
+
+
+def outcome_text(verdict: Verdict | None) -> str:
+    """An outcome in a word; "not run" where there is none."""
+    return "not run" if verdict is None else verdict.outcome.value
+
+
+def _parts(mine: Verdict, theirs: Verdict) -> bool:
+    if mine.outcome is not theirs.outcome:
+        return True
+    if mine.outcome is not Outcome.FAILED:
+        return False
+    return [mine.detail.get(key) for key in ("what", "path")] != [theirs.detail.get(key) for key in ("what", "path")]

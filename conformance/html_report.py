@@ -1,0 +1,83 @@
+"""A run as one HTML file that needs nothing else: a picture by area, and every case with what was asked and said."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from mockraft.conformance.comparison import outcome_text, partings
+from mockraft.conformance.failure_text import named_codes
+from mockraft.conformance.known_differences import known_differences
+from mockraft.conformance.verdicts import Outcome, Run, Verdict
+
+_KNOWN = "known"
+_WORDS = {Outcome.PASSED: "passed", Outcome.FAILED: "failed", Outcome.NOT_APPLICABLE: "skipped"}
+
+
+class NoTemplatesError(RuntimeError):
+    """Jinja2 is not installed; the message says how to install it."""
+
+
+def write_html(found: Run, path: Path, against: Run | None = None) -> None:
+    """Write the report; with `against`, the other run's outcomes beside. Raises NoTemplatesError without Jinja2."""
+    try:
+        from jinja2 import Environment
+    except ModuleNotFoundError:
+        raise NoTemplatesError("the HTML report needs Jinja2: pip install 'mockraft[conformance]'") from None
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    text = resources.files("mockraft.conformance").joinpath("report.html.j2").read_text(encoding="utf-8")
+    path.write_text(environment.from_string(text).render(_content(found, against)), encoding="utf-8")
+
+
+def _content(found: Run, against: Run | None) -> dict[str, Any]:
+    others = {each.name: each for each in against.verdicts} if against else {}
+    parted = {each.name for each in partings(found, against)} if against else set()
+    areas: list[dict[str, Any]] = []
+    for area in found.areas:
+        verdicts = [each for each in found.verdicts if each.area == area]
+        words = [_word(each) for each in verdicts]
+        cases = [_case(each, others.get(each.name) if against else None, each.name in parted) for each in verdicts]
+        areas.append({"name": area, "cases": cases, **{word: words.count(word) for word in (*_WORDS.values(), _KNOWN)}})
+    words = [_word(each) for each in found.verdicts]
+    return {
+        "run": found,
+        "against": against,
+        "areas": areas,
+        "total": {word: words.count(word) for word in (*_WORDS.values(), _KNOWN)},
+        "largest": max((len(area["cases"]) for area in areas), default=1),
+        "differences": {each.id: each for each in known_differences()},
+        "parted": len(parted),
+    }
+
+
+def _word(verdict: Verdict) -> str:
+    if verdict.outcome is Outcome.FAILED and verdict.known_difference:
+        return _KNOWN
+    return _WORDS[verdict.outcome]
+
+
+def _case(verdict: Verdict, other: Verdict | None, parted: bool) -> dict[str, Any]:
+    detail = verdict.detail
+    return {
+        "name": verdict.name,
+        "word": _word(verdict),
+        "rank": verdict.rank,
+        "source": verdict.source,
+        "reason": verdict.reason,
+        "known": verdict.known_difference,
+        "milliseconds": round(verdict.seconds * 1000),
+        "other": outcome_text(other),
+        "parted": parted,
+        "expected": _pretty(detail["expected"]) if "expected" in detail else None,
+        "got": _pretty(detail["got"]) if "got" in detail else None,
+        "story": [
+            {"api": each["api"], "request": _pretty(each["request"]), "answer": _pretty(each["answer"])}
+            for each in detail.get("story", ())
+        ],
+    }
+
+
+def _pretty(tree: Any) -> str:
+    return json.dumps(named_codes(tree), ensure_ascii=False, indent=1)

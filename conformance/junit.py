@@ -1,0 +1,53 @@
+"""A run as JUnit XML, one test suite an area, as CI systems read it."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from mockraft.conformance.failure_text import lines
+from mockraft.conformance.verdicts import Outcome, Run, Verdict
+
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def write_junit(found: Run, path: Path) -> None:
+    """Write the file. Failures that a known difference explains are skipped tests with its id."""
+    suites = ET.Element("testsuites", name="mockraft conformance", time=f"{found.seconds:.3f}")
+    for area in found.areas:
+        verdicts = [each for each in found.verdicts if each.area == area]
+        failures = sum(_is_failure(each) for each in verdicts)
+        skipped = sum(each.outcome is not Outcome.PASSED for each in verdicts) - failures
+        suite = ET.SubElement(
+            suites,
+            "testsuite",
+            name=area,
+            tests=str(len(verdicts)),
+            failures=str(failures),
+            skipped=str(skipped),
+            time=f"{sum(each.seconds for each in verdicts):.3f}",
+        )
+        for verdict in verdicts:
+            _add_case(suite, verdict)
+    ET.indent(suites)
+    ET.ElementTree(suites).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _is_failure(verdict: Verdict) -> bool:
+    return verdict.outcome is Outcome.FAILED and verdict.known_difference is None
+
+
+def _add_case(suite: ET.Element, verdict: Verdict) -> None:
+    classname = f"conformance.{verdict.area.replace(' ', '_')}"
+    case = ET.SubElement(suite, "testcase", name=verdict.name, classname=classname, time=f"{verdict.seconds:.3f}")
+    if _is_failure(verdict):
+        failure = ET.SubElement(case, "failure", message=_clean(verdict.reason))
+        failure.text = _clean("\n".join(lines(verdict)))
+    elif verdict.outcome is not Outcome.PASSED:
+        known = f"known difference {verdict.known_difference}: " if verdict.known_difference else ""
+        ET.SubElement(case, "skipped", message=_clean(known + verdict.reason))
+
+
+def _clean(text: str) -> str:
+    return _NO_XML.sub("�", text)

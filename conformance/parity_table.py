@@ -1,0 +1,40 @@
+"""How many cases of each area pass on mockraft and on Kafka, at each level of metadata.version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mockraft.conformance.suite import AREAS
+from mockraft.conformance.verdicts import Outcome, Run
+
+LEVELS: dict[int, str] = {
+    30: "4.3-IV0",
+    29: "4.2-IV1",
+    21: "3.9-IV0",
+    14: "3.6-IV2",
+    11: "3.5-IV2",
+    7: "3.3-IV3",
+}
+"""The levels of the table, by Kafka's names."""
+
+
+def as_markdown(mockraft: Mapping[int, Run], kafka: Mapping[int, Run]) -> str:
+    """The table: cases that pass on mockraft / on Kafka, of those that apply there where it is not all."""
+    names = [f"{level} ({name})" for level, name in LEVELS.items()]
+    lines = [f"| area | {' | '.join(names)} |", "| --- |" + " --- |" * len(names)]
+    for area in (*AREAS, None):
+        cells = [f"{_cell(mockraft[level], area)} / {_cell(kafka[level], area)}" for level in LEVELS]
+        lines.append(f"| {area or '**all**'} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(found: Run, area: str | None) -> str:
+    count = found.count(area)
+    passed, applying = count[Outcome.PASSED], count[Outcome.PASSED] + count[Outcome.FAILED]
+    return str(passed) if passed == applying else f"{passed} of {applying}"
+
+
+def column(table: str, side: int) -> dict[str, list[str]]:
+    """One side (0: mockraft, 1: Kafka) of a table as `as_markdown` makes it: area → its cells."""
+    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in table.splitlines()[2:]]
+    return {row[0]: [cell.split(" / ")[side] for cell in row[1:]] for row in rows if len(row) > 1}

@@ -1,0 +1,44 @@
+"""All conformance cases at each level of metadata.version, on mockraft and on Kafka's own controller."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from mockraft.conformance import Run, run
+from mockraft.conformance.parity_table import LEVELS
+from mockraft.controller_door import Controller
+from mockraft.kafka_processes import KafkaController, random_uuid
+
+SESSION_TIMEOUT_MS = 5_000
+AT_ONCE = 3
+
+
+async def runs_on_mockraft() -> dict[int, Run]:
+    """By level, one after the other; every controller is new."""
+    found = {}
+    for level in LEVELS:
+        async with Controller(metadata_version=level, session_timeout_ms=SESSION_TIMEOUT_MS) as controller:
+            found[level] = await run(controller.bootstrap)
+    return found
+
+
+def runs_on_kafka(directory: Path) -> dict[int, Run]:
+    """By level; every controller is a new process with a folder below `directory`, and none is left.
+
+    Raises KafkaProcessError when one does not start, CannotConnectError when it does not answer.
+    """
+
+    def at(level: int) -> Run:
+        controller = KafkaController(directory / str(level), random_uuid(), release_version=LEVELS[level])
+        controller.format()
+        controller.start()
+        try:
+            controller.wait_until_running()
+            return asyncio.run(run(controller.bootstrap, controller.cluster_id))
+        finally:
+            controller.kill()
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return dict(zip(LEVELS, pool.map(at, LEVELS), strict=True))

@@ -1,0 +1,116 @@
+"""A controller that is otherwise fails the cases that say so, and only those."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from mockraft import Controller, conformance
+from mockraft.conformance import CannotConnectError, Outcome
+from mockraft.conformance.case import Case
+from mockraft.conformance.records import record
+from mockraft.conformance.suite import all_cases
+from mockraft.conformance.world import World
+
+
+@pytest.fixture
+async def controller() -> AsyncIterator[Controller]:
+    async with Controller() as controller:
+        yield controller
+
+
+async def verdict_of(controller: Controller, trial: object, **kind: object) -> conformance.Verdict:
+    case = Case("mine", "topics", "here", trial, **kind)  # type: ignore[arg-type]
+    (verdict,) = (await conformance.run(controller.bootstrap, cases=[case])).verdicts
+    return verdict
+
+
+async def test_a_failure_has_what_was_asked_expected_and_got(controller: Controller) -> None:
+    async def trial(world: World) -> None:
+        await world.register(clusterId="another")
+
+    verdict = await verdict_of(controller, trial)
+    assert verdict.outcome is Outcome.FAILED
+    assert verdict.reason == "the answer to BrokerRegistration: errorCode should be 0, is 104"
+    assert (verdict.detail["path"], verdict.detail["expected"]) == ("errorCode", {"errorCode": 0})
+    assert verdict.detail["story"][-1]["request"]["clusterId"] == "another"
+
+
+@pytest.mark.parametrize("records", [(), (record("Topic"),), (record("RegisterBroker"), record("Topic"))])
+async def test_records_too_many_or_too_few_or_others_fail(controller: Controller, records: tuple[object, ...]) -> None:
+    async def trial(world: World) -> None:
+        await world.register()
+        await world.wrote(*records)  # type: ignore[arg-type]
+
+    verdict = await verdict_of(controller, trial)
+    assert verdict.outcome is Outcome.FAILED
+    assert verdict.reason.startswith("the records: ")
+
+
+async def test_a_record_in_another_version_fails(controller: Controller) -> None:
+    async def trial(world: World) -> None:
+        world.level = 29
+        await world.register()
+        await world.wrote(record("RegisterBroker"))
+
+    assert "version should be 3, is 4" in (await verdict_of(controller, trial)).reason
+
+
+async def test_a_case_that_breaks_fails_and_still_cleans_up(controller: Controller) -> None:
+    async def trial(world: World) -> None:
+        await world.topic([await world.broker()])
+        raise KeyError("odd")
+
+    verdict = await verdict_of(controller, trial)
+    assert (verdict.outcome, verdict.reason) == (Outcome.FAILED, "KeyError: 'odd'")
+    image = controller.running.controller.image
+    assert (len(image.cluster.brokers), len(image.topics.by_name)) == (0, 0)
+
+
+async def test_what_does_not_apply_says_why(controller: Controller) -> None:
+    async def trial(world: World) -> None:
+        await world.ask("CreateTopics", {}, version=99)
+
+    verdict = await verdict_of(controller, trial)
+    assert (verdict.outcome, verdict.reason) == (
+        Outcome.NOT_APPLICABLE,
+        "the controller offers CreateTopics 2-7, not 99",
+    )
+    assert (await verdict_of(controller, trial, until=29)).reason == "holds up to 29; metadata.version is 30"
+
+
+async def test_other_brokers_leave_placement_out() -> None:
+    async with Controller() as controller:
+
+        async def stays(world: World) -> None:
+            await world.broker()
+            world._undo.clear()
+
+        await verdict_of(controller, stays)
+        found = await conformance.run(
+            controller.bootstrap, cases=[case for case in all_cases() if case.area == "placement"]
+        )
+    reasons = {each.reason for each in found.verdicts if each.outcome is Outcome.NOT_APPLICABLE}
+    assert reasons == {"the controller has brokers of its own"}
+    assert found.failures == []
+
+
+async def test_disruptive_cases_run_only_if_asked_and_stay_answered(controller: Controller) -> None:
+    cases = [case for case in all_cases() if case.disruptive]
+    assert len(cases) > 4
+    assert (await conformance.run(controller.bootstrap, cases=cases)).verdicts == []
+    found = await conformance.run(controller.bootstrap, cases=cases, disruptive=True)
+    assert [(each.name, each.reason) for each in found.failures] == []
+
+
+async def test_nobody_there_is_told_as_such() -> None:
+    with pytest.raises(CannotConnectError, match="Is a controller listening there"):
+        await conformance.run("127.0.0.1:1")
+    with pytest.raises(ValueError, match="'nowhere' is no address"):
+        await conformance.run("nowhere")
+
+
+@pytest.mark.parametrize("level", [30, 14])
+async def test_the_cluster_id_is_learnt_at_any_level(level: int) -> None:
+    async with Controller(metadata_version=level) as controller:
+        found = await conformance.run(f"127.0.0.1:1,{controller.bootstrap}", cases=[])
+        assert found.cluster_id == controller.cluster_id
+        assert found.metadata_version == level

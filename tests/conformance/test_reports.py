@@ -1,0 +1,128 @@
+"""The reports of a run: JSON that comes back as it was, JUnit, HTML, a comparison, and a failure as text."""
+
+import builtins
+import dataclasses
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft.conformance.comparison import outcome_text, partings
+from mockraft.conformance.failure_text import lines
+from mockraft.conformance.html_report import NoTemplatesError, write_html
+from mockraft.conformance.junit import write_junit
+from mockraft.conformance.verdicts import Outcome, Run, Verdict
+
+STORY = [{"api": "CreateTopics v7", "request": {"timeoutMs": 1}, "answer": {"errorCode": 41}}]
+DETAIL = {
+    "what": "the answer",
+    "path": "errorCode",
+    "expected": {"errorCode": 0},
+    "got": {"errorCode": 41},
+    "story": STORY,
+}
+
+
+def verdict(name: str, outcome: Outcome = Outcome.PASSED, area: str = "topics", **fields: Any) -> Verdict:
+    return Verdict(name, area, "must", "KIP-0", outcome, **fields)
+
+
+@pytest.fixture
+def found() -> Run:
+    verdicts = [
+        verdict("good <b>"),
+        verdict("bad", Outcome.FAILED, reason="the answer: \x00 & <i>", detail=DETAIL, seconds=0.5),
+        verdict(
+            "known", Outcome.FAILED, area="log", reason="r", detail={"what": "Traceback"}, known_difference="no-fsync"
+        ),
+        verdict("beside", Outcome.NOT_APPLICABLE, area="log", reason="holds from 30"),
+    ]
+    return Run("h:1", "id", 30, 1.5, verdicts)
+
+
+def test_a_kept_run_comes_back_as_it_was(found: Run, tmp_path: Path) -> None:
+    found.write_json(tmp_path / "run.json")
+    assert Run.read_json(tmp_path / "run.json") == found
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"verdicts": [{"outcome": "odd"}]}', '{"verdicts": []}'])
+def test_what_is_no_run_is_refused_by_its_file(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(ValueError, match=r"x\.json is no conformance run"):
+        Run.read_json(tmp_path / "x.json")
+
+
+def test_failures_that_are_known_are_told_apart(found: Run) -> None:
+    assert [each.name for each in found.failures] == ["bad", "known"]
+    assert [each.name for each in found.unexplained] == ["bad"]
+    assert found.areas == ["topics", "log"]
+    assert found.count("log") == {Outcome.FAILED: 1, Outcome.NOT_APPLICABLE: 1}
+
+
+def test_junit_has_a_suite_an_area_and_skips_what_is_known(found: Run, tmp_path: Path) -> None:
+    write_junit(found, tmp_path / "run.xml")
+    root = ET.parse(tmp_path / "run.xml").getroot()
+    assert [(s.get("name"), s.get("tests"), s.get("failures"), s.get("skipped")) for s in root] == [
+        ("topics", "2", "1", "0"),
+        ("log", "2", "0", "2"),
+    ]
+    failure = root.find(".//testcase[@name='bad']/failure")
+    assert failure is not None
+    assert failure.get("message") == "the answer: � & <i>"
+    assert 'expected: {"errorCode": "0 NONE"}' in (failure.text or "")
+    skipped = root.find(".//testcase[@name='known']/skipped")
+    assert skipped is not None
+    assert skipped.get("message") == "known difference no-fsync: r"
+
+
+def test_a_failure_is_told_with_what_was_asked(found: Run) -> None:
+    told = list(lines(found.verdicts[1]))
+    assert told[1:] == [
+        'after CreateTopics v7 {"timeoutMs": 1}',
+        'expected: {"errorCode": "0 NONE"}',
+        'got: {"errorCode": "41 NOT_CONTROLLER"}',
+    ]
+    assert list(lines(found.verdicts[2])) == ["r", "Traceback"]
+
+
+def test_the_html_report_holds_every_case_and_nothing_from_elsewhere(found: Run, tmp_path: Path) -> None:
+    other = dataclasses.replace(found, target="kafka:1", verdicts=[verdict("good <b>", Outcome.FAILED)])
+    write_html(found, tmp_path / "run.html", other)
+    text = (tmp_path / "run.html").read_text()
+    assert text.count("data-word=") == 4
+    assert "good &lt;b&gt;" in text
+    assert "good <b>" not in text
+    assert "kafka:1: failed" in text
+    assert "41 NOT_CONTROLLER" in text
+    assert "http" not in text
+
+
+def test_without_jinja_the_report_says_how_to_have_it(
+    found: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "jinja2":
+            raise ModuleNotFoundError(name)
+        return imported(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(NoTemplatesError, match=r"pip install 'mockraft\[conformance\]'"):
+        write_html(found, tmp_path / "run.html")
+
+
+def test_runs_part_where_outcomes_or_failures_differ(found: Run) -> None:
+    verdicts = [
+        verdict("good <b>", Outcome.FAILED),
+        verdict("bad", Outcome.FAILED, detail={**DETAIL, "path": "topics"}),
+        verdict("known", Outcome.FAILED, detail={"what": "Traceback"}),
+        verdict("only there"),
+    ]
+    parted = partings(found, dataclasses.replace(found, verdicts=verdicts))
+    assert [(each.name, outcome_text(each.mine), outcome_text(each.theirs)) for each in parted] == [
+        ("good <b>", "passed", "failed"),
+        ("bad", "failed", "failed"),
+        ("beside", "not applicable", "not run"),
+        ("only there", "not run", "passed"),
+    ]

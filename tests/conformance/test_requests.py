@@ -1,0 +1,25 @@
+"""A request out of a JSON tree that says only what matters."""
+
+import pytest
+from mockraft.conformance.requests import request
+from mockraft.wire.errors import WireError
+
+
+def test_what_is_left_out_is_kafkas_default() -> None:
+    asked = request("CreateTopics", {"topics": [{"name": "t", "configs": [{"name": "a"}]}]}, 7)
+    assert (asked.timeout_ms, asked.validate_only) == (60_000, False)
+    (topic,) = asked.topics
+    assert (topic.name, topic.num_partitions, topic.assignments, topic.configs[0].value) == ("t", 0, [], "")
+
+
+def test_structs_uuids_and_bytes_have_defaults_too() -> None:
+    assert (
+        request("FetchSnapshot", {"topics": [{"partitions": [{}]}]}, 1).topics[0].partitions[0].snapshot_id.epoch == 0
+    )
+    assert request("BrokerRegistration", {}, 4).incarnation_id == bytes(16)
+    assert request("Envelope", {}, 0).request_data == b""
+
+
+def test_what_does_not_fit_is_named() -> None:
+    with pytest.raises(WireError, match="numPartition"):
+        request("CreateTopics", {"topics": [{"numPartition": 1}]}, 7)

@@ -1,0 +1,63 @@
+"""The suite itself: names, areas, sources, and where each case holds."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from mockraft.conformance.case import ELR, Rank
+from mockraft.conformance.marked_text import marked, replace_marked
+from mockraft.conformance.parity_table import LEVELS, column
+from mockraft.conformance.suite import AREAS, all_cases
+from mockraft.conformance.target import METADATA_VERSION, Target
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
+ELR_SINCE = 26
+
+
+def target(level: int) -> Target:
+    levels = {METADATA_VERSION: level, ELR: int(level >= ELR_SINCE)}
+    return Target("h", 1, finalized_features={name: each for name, each in levels.items() if each})
+
+
+def test_there_are_many_cases_and_each_area_has_some() -> None:
+    cases = all_cases()
+    assert len(cases) >= 250
+    assert set(AREAS) == {case.area for case in cases}
+    assert len({case.name for case in cases}) == len(cases)
+    assert {case.rank for case in cases} == set(Rank)
+    assert [
+        case.name for case in cases if not case.source or (not case.name[0].islower() and case.name[:2].islower())
+    ] == []
+
+
+def test_the_documents_table_has_every_case_that_holds_at_its_level() -> None:
+    table = marked(DOCUMENT.read_text())
+    holding = {
+        level: Counter(case.area for case in all_cases() if not case.misfit(target(level)) and not case.disruptive)
+        for level in LEVELS
+    }
+    for side in (0, 1):
+        cells = column(table, side)
+        assert set(cells) == {*AREAS, "**all**"}
+        for area in AREAS:
+            applying = [int(cell.rpartition(" of ")[2]) for cell in cells[area]]
+            assert applying == [holding[level][area] for level in LEVELS], area
+
+
+@pytest.mark.parametrize(
+    ("level", "reason"),
+    [(29, "holds from 30; metadata.version is 29"), (30, None), (7, "holds from 30; metadata.version is 7")],
+)
+def test_a_case_says_why_it_does_not_apply(level: int, reason: str | None) -> None:
+    case = next(case for case in all_cases() if case.since == 30 and case.elr is None)
+    assert case.misfit(target(level)) == reason
+
+
+def test_only_what_is_marked_is_written_anew() -> None:
+    document = "a\n<!-- from here on: x -->\nold\n<!-- up to here -->\nb\n"
+    written = replace_marked(document, "new \\1\n")
+    assert written == "a\n<!-- from here on: x -->\n\nnew \\1\n\n<!-- up to here -->\nb\n"
+    assert marked(written) == "new \\1\n"
+    for do in (marked, lambda text: replace_marked(text, "")):
+        with pytest.raises(ValueError, match="no marks"):
+            do("no marks here")

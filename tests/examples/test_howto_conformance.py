@@ -1,0 +1,35 @@
+"""docs/conformance.md: the suite from a test, and a case of one's own."""
+
+from pathlib import Path
+
+from mockraft import Controller, conformance
+from mockraft.conformance.case import Case
+from mockraft.conformance.junit import write_junit
+from mockraft.conformance.suite import all_cases
+from mockraft.conformance.world import World
+from mockraft.wire import error_codes
+
+
+async def test_howto_run_an_area_from_a_test(tmp_path: Path) -> None:
+    async with Controller() as controller:
+        topics = [case for case in all_cases() if case.area == "topics"]
+        found = await conformance.run(controller.bootstrap, cases=topics)
+        assert [(verdict.name, verdict.reason) for verdict in found.failures] == []
+        write_junit(found, tmp_path / "conformance.xml")
+    assert found.count()[conformance.Outcome.PASSED] > 40
+
+
+async def test_howto_write_a_case() -> None:
+    async def topic_twice(world: World) -> None:
+        broker = await world.broker()
+        topic = await world.topic([broker])
+        told = f"Topic '{topic.name}' already exists."
+        refused = {"errorCode": error_codes.TOPIC_ALREADY_EXISTS, "errorMessage": told}
+        asked = {"topics": [world.creatable("t", [broker])], "timeoutMs": 10_000}
+        await world.ask("CreateTopics", asked, answer={"topics": [refused]})
+        await world.wrote()
+
+    own = [Case("a topic is created once", "my cases", "my own rules", topic_twice)]
+    async with Controller() as controller:
+        found = await conformance.run(controller.bootstrap, cases=own)
+    assert [verdict.outcome for verdict in found.verdicts] == [conformance.Outcome.PASSED]
