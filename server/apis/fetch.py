@@ -31,6 +31,21 @@ from mockraft.wire.messages.fetch_response import SnapshotId as ResponseSnapshot
 _LOGGER = logging.getLogger(__name__)
 _RECORDS_BYTES_MAX = 8 << 20
 _NODE_ENDPOINTS_VERSION = 17
+_SAID_MAX = 4
+
+
+class _SaidAgain(FetchResponse):
+    """A response that is the same for many: its bytes are made once for each version."""
+
+    __slots__ = ("written",)
+
+    written: dict[int, bytes]
+
+    def write(self, version: int) -> bytes:
+        written = self.written.get(version)
+        if written is None:
+            written = self.written[version] = super().write(version)
+        return written
 
 
 def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
@@ -120,13 +135,31 @@ def _refusal(request: Any, partition: Any, controller: Controller, replica: Repl
 
 def _response(data: PartitionData, ctx: RequestContext, controller: Controller) -> Any:
     raft = controller.raft
+    if data.error_code or data.diverging_epoch.epoch >= 0 or data.snapshot_id.epoch >= 0:
+        return _built(FetchResponse, data, ctx, controller)
+    # Most of what brokers ask has just been said to another one; the same bytes object hashes and compares at once.
+    has_endpoints = ctx.api_version >= _NODE_ENDPOINTS_VERSION
+    leader = (raft.leader_id, raft.epoch, raft.leader_address if has_endpoints else None)
+    key = (data.records, data.high_watermark, controller.log.start_offset, leader)
+    said = controller.fetches_said
+    response = said.get(key)
+    if response is None:
+        if len(said) == _SAID_MAX:
+            del said[next(iter(said))]
+        response = said[key] = _built(_SaidAgain, data, ctx, controller)
+        response.written = {}
+    return response
+
+
+def _built(kind: Any, data: PartitionData, ctx: RequestContext, controller: Controller) -> Any:
+    raft = controller.raft
     data.partition_index = PARTITION
     data.log_start_offset = controller.log.start_offset
     data.current_leader = leader_and_epoch(LeaderIdAndEpoch, raft)
     if data.records is None:
         data.records = b""
     topic = FetchableTopicResponse(topic=TOPIC_NAME, topic_id=TOPIC_ID, partitions=[data])
-    response = FetchResponse(responses=[topic])
+    response = kind(responses=[topic])
     if ctx.api_version >= _NODE_ENDPOINTS_VERSION:
         response.node_endpoints = node_endpoints(NodeEndpoint, raft)
     return response

@@ -61,6 +61,7 @@ class Controller:
         self.epoch = STANDBY
         self.pending_offset = 0
         self.usable_racks = UsableRacks()
+        self.fetches_said: dict[tuple[Any, ...], Any] = {}
         self.static_configs = static_configs(config)
         self.authorizer: Authorizer | None = None
         if config.has_authorizer:

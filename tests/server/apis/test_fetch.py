@@ -248,3 +248,16 @@ def test_a_fetch_of_another_leaders_batch_after_a_restart_still_diverges(rig: An
 def test_an_error_of_another_kind_is_said_at_the_top() -> None:
     response = fetch.API.error(request(), error_codes.UNKNOWN_SERVER_ERROR, "text")
     assert (response.error_code, response.responses) == (error_codes.UNKNOWN_SERVER_ERROR, [])
+
+
+@pytest.mark.parametrize("version", [15, 16, 17, 18])
+def test_what_was_said_to_one_follower_is_said_to_the_next_until_the_log_grows(
+    rig: Any, controller: Controller, version: int
+) -> None:
+    one, other = rig.connect(), rig.connect()
+    first = rig.ask(one, request(), version)
+    assert rig.ask(other, request(), version) == first
+    append(controller, rig.now_ms)
+    grown = partition_of(rig.ask(other, request(), version))
+    assert grown.high_watermark == partition_of(first).high_watermark + 1
+    assert list(record_batch.read_batches(grown.records))[-1].base_offset == partition_of(first).high_watermark
