@@ -88,7 +88,7 @@ class _Link:
     async def close(self) -> None:
         self._forget()
         self._disconnect()
-        await asyncio.gather(*self._closing)
+        await asyncio.gather(*self._closing, return_exceptions=True)
 
     def _forget(self) -> bool:
         """Cancel what is under way; whether anything was."""
@@ -96,6 +96,8 @@ class _Link:
         if task is None:
             return False
         task.cancel()
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
         # Its answer may still come, and nobody would be there for it.
         self._disconnect()
         return True

@@ -46,7 +46,7 @@ class Mixed:
                 if running.controller.epoch < 0:
                     now_ms = running.clock.now_ms()
                     running.controller.raft.elect(now_ms)
-                    running.listener.perform(running.node.tick(now_ms))
+                    running.listener.perform(running.node.tick(now_ms), now_ms)
                 return running.controller.epoch >= 0
 
             return each.call(stand)
@@ -60,7 +60,7 @@ class Mixed:
         def give_up() -> None:
             now_ms = running.clock.now_ms()
             running.controller.raft.resign(now_ms)
-            running.listener.perform(running.node.tick(now_ms))
+            running.listener.perform(running.node.tick(now_ms), now_ms)
 
         self.ours[node_id].call(give_up)
         wait_until(lambda: self.leader() == KAFKA_ID, 20, "Kafka's to lead")
