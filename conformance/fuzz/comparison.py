@@ -11,6 +11,7 @@ from mockraft.conformance.fuzz.steps import Step
 _HASHED = {
     "PartitionChangeRecord": ("topicId", "partitionId"),
     "RemoveTopicRecord": ("topicId",),
+    "RemoveAccessControlEntryRecord": ("id",),
     "ConfigRecord": ("resourceType", "resourceName"),
 }
 """Records that come from a hash map whose order each process draws, and what says whose they are."""

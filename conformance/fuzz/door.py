@@ -30,7 +30,10 @@ def run(
     one that cannot be brought back to an empty world.
     """
     with ExitStack() as stack:
-        return fuzz(_pair(stack, bootstrap, against, cluster_id, against_cluster_id), seed, steps, told)
+        pair = _pair(stack, bootstrap, against, cluster_id, against_cluster_id)
+        report = fuzz(pair, seed, steps, told)
+        pair.end()
+    return report
 
 
 def run_again(
@@ -44,7 +47,9 @@ def run_again(
     """Take these steps in an empty world; errors as above."""
     taken = list(steps)
     with ExitStack() as stack:
-        found = replay(_pair(stack, bootstrap, against, cluster_id, against_cluster_id), 0, taken)
+        pair = _pair(stack, bootstrap, against, cluster_id, against_cluster_id)
+        found = replay(pair, 0, taken)
+        pair.end()
     if found is None:
         return Report(len(taken))
     number, difference = found

@@ -8,11 +8,13 @@ from mockraft.wire.messages import alter_client_quotas_request as quotas
 from mockraft.wire.messages import alter_user_scram_credentials_request as scram
 from mockraft.wire.messages import incremental_alter_configs_request as configs
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
+from mockraft.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
 SET, DELETE = 0, 1
+ANY = 1
 UPGRADE, UNSAFE_DOWNGRADE = 1, 3
 TIMEOUT_MS = 60_000
 
@@ -50,8 +52,14 @@ def _left_after(side: Side, supported: Levels, features: dict[str, int], setting
     for user, mechanism in sorted(model.credentials):
         deletion = scram.ScramCredentialDeletion(name=user, mechanism=mechanism)
         side.ask(scram.AlterUserScramCredentialsRequest(deletions=[deletion]), 0)
+    everything = DeleteAclsFilter(
+        resource_type_filter=ANY, pattern_type_filter=ANY, operation=ANY, permission_type=ANY,
+        resource_name_filter=None, principal_filter=None, host_filter=None,
+    )  # fmt: skip
+    if model.acls:
+        side.ask(DeleteAclsRequest(filters=[everything]), 3)
     side.new_records()
-    left = [*model.topics, *map(str, model.brokers), *(user for user, _ in model.credentials)]
+    left = [*model.topics, *model.acls, *map(str, model.brokers), *(user for user, _ in model.credentials)]
     return left + [
         name for name in {*model.features, *features} if model.features.get(name, 0) != features.get(name, 0)
     ]

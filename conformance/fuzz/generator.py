@@ -3,7 +3,13 @@
 import random
 from collections.abc import Callable, Mapping
 
-from mockraft.conformance.fuzz import broker_requests, partition_requests, setting_requests, topic_requests
+from mockraft.conformance.fuzz import (
+    acl_requests,
+    broker_requests,
+    partition_requests,
+    setting_requests,
+    topic_requests,
+)
 from mockraft.conformance.fuzz.drawn import Draw
 from mockraft.conformance.fuzz.known import is_known
 from mockraft.conformance.fuzz.model import Model
@@ -28,6 +34,7 @@ DRAWS: list[tuple[int, str, Callable[[Draw], Step | None]]] = [
     *topic_requests.DRAWS,
     *partition_requests.DRAWS,
     *setting_requests.DRAWS,
+    *acl_requests.DRAWS,
 ]
 
 

@@ -41,8 +41,13 @@ def breaks(model: Model) -> bool:
 
 def _has_odd_listener(body: Tree, _: Model) -> bool:
     return any(
-        not each["host"] or not each["port"] or each["securityProtocol"] not in _PROTOCOLS for each in body["listeners"]
+        not each["host"].strip() or not each["port"] or each["securityProtocol"] not in _PROTOCOLS
+        for each in body["listeners"]
     )
+
+
+def _has_unnamed_listener(body: Tree, _: Model) -> bool:
+    return any(not each["name"] for each in body["listeners"])
 
 
 def _has_odd_operation(body: Tree, _: Model) -> bool:
@@ -150,6 +155,7 @@ def _known(entry: str, apis: str, covers: Callable[[Tree, Model], bool]) -> Know
 
 KNOWN = (
     _known("never-resigns", "BrokerRegistration ControllerRegistration", _has_odd_listener),
+    _known("unnamed-listener", "BrokerRegistration", _has_unnamed_listener),
     _known("never-resigns", "IncrementalAlterConfigs", _has_odd_operation),
     _known("never-resigns", "AlterPartition", _has_odd_recovery),
     _known("min-isr-text", "IncrementalAlterConfigs AlterConfigs CreateTopics", _sets_min_isr_to_no_number),

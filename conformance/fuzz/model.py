@@ -52,6 +52,7 @@ class Model:
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     quotas: dict[str, tuple[list[Tree], set[str]]] = field(default_factory=dict)
     credentials: set[tuple[str, int]] = field(default_factory=set)
+    acls: set[str] = field(default_factory=set)
     controllers: set[int] = field(default_factory=set)
     _names: dict[str, str] = field(default_factory=dict)
 
@@ -146,6 +147,12 @@ class Model:
                     partition.elr, partition.last_known_elr = [], []
                     partition.partition_epoch += 1
 
+    def _acl(self, record: Tree) -> None:
+        self.acls.add(record["id"])
+
+    def _remove_acl(self, record: Tree) -> None:
+        self.acls.discard(record["id"])
+
     def _controller(self, record: Tree) -> None:
         self.controllers.add(record["controllerId"])
 
@@ -185,6 +192,8 @@ _APPLY = {
     "RegisterBrokerRecord": Model._register_broker,
     "BrokerRegistrationChangeRecord": Model._change_broker,
     "UnregisterBrokerRecord": Model._unregister_broker,
+    "AccessControlEntryRecord": Model._acl,
+    "RemoveAccessControlEntryRecord": Model._remove_acl,
     "RegisterControllerRecord": Model._controller,
     "TopicRecord": Model._topic,
     "RemoveTopicRecord": Model._remove_topic,

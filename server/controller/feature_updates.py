@@ -140,6 +140,10 @@ def _check_dependencies(name: str, level: int, proposed: Mapping[str, int]) -> N
     feature = supported_features().get(name)
     if feature is None:
         raise _invalid(name, level, f"Feature {name} not found.")
+    lowest_version = next(iter(metadata_versions().values()))
+    if level >= 1 and proposed[METADATA_VERSION] < lowest_version.level:
+        needed = f"metadata.version={lowest_version.level} ({lowest_version.name})"
+        raise _invalid(name, level, f"{name} could not be set to {level} because it depends on {needed}")
     for needed, lowest in feature.dependencies.get(level, {}).items():
         if proposed.get(needed, -1) < lowest:
             raise _invalid(

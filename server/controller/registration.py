@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 from mockraft.server.controller import fencing
 from mockraft.server.controller.features import KRAFT_VERSION, METADATA_VERSION, supported_features
 from mockraft.server.controller.image import BrokerRegistration, directory_ids
+from mockraft.server.controller.java_values import trim
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.server.rules import Rule
 from mockraft.server.security_options import SECURITY_PROTOCOLS
@@ -195,8 +196,10 @@ def _checked_listeners(
             raise _unwritable(f"Unknown security protocol {listener.security_protocol} in listener {listener.name}")
         if listener.port == 0:
             raise _unwritable("Cannot serialize ephemeral port 0 in ListenerInfo.")
-        if not listener.host:
-            raise _unwritable("Cannot serialize null or empty host in ListenerInfo.")
+        if isinstance(listener, Listener) and not listener.name:
+            raise _unwritable("Broker listeners must be named.")
+        if not trim(listener.host):
+            raise _unwritable("Cannot serialize empty host in ListenerInfo.")
     return {listener.name: listener for listener in listeners}
 
 

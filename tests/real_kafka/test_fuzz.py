@@ -29,10 +29,14 @@ KAFKAS = {
 }
 
 
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+SUPER_USER = "User:ANONYMOUS"
+
+
 @pytest.mark.parametrize(
     ("level", "seed", "steps"),
     [
-        ("4.3-IV0", 1, 6_000),
+        ("4.3-IV0", 1, 5_000),
         ("4.2-IV1", 101, 800),
         ("3.9-IV0", 201, 800),
         ("3.6-IV2", 301, 800),
@@ -41,10 +45,21 @@ KAFKAS = {
     ],
 )
 def test_nothing_differs(tmp_path: Path, level: str, seed: int, steps: int) -> None:
-    kafka = KafkaController(tmp_path, random_uuid(), release_version=level, properties=KAFKAS)
+    expect_no_difference(tmp_path, level, seed, steps, {}, {})
+
+
+def test_nothing_differs_where_an_authorizer_decides(tmp_path: Path) -> None:
+    kafkas = {"authorizer.class.name": AUTHORIZER, "super.users": SUPER_USER}
+    expect_no_difference(tmp_path, "4.3-IV0", 601, 1_000, {"super_users": SUPER_USER}, kafkas)
+
+
+def expect_no_difference(
+    directory: Path, level: str, seed: int, steps: int, our_options: dict[str, str], kafkas: dict[str, str]
+) -> None:
+    kafka = KafkaController(directory, random_uuid(), release_version=level, properties={**KAFKAS, **kafkas})
     kafka.format()
     with ExitStack() as stack:
-        ours = stack.enter_context(Controller.sync(metadata_version=level, **OURS))
+        ours = stack.enter_context(Controller.sync(metadata_version=level, **OURS, **our_options))
         stack.callback(kafka.kill)
         kafka.start()
         kafka.wait_until_running()

@@ -90,6 +90,8 @@ def test_directories_are_neither_checked_nor_kept_below_their_level(new_cluster:
     "listener",
     [
         {"host": ""},
+        {"name": ""},
+        {"host": " "},
         {"port": 0},
         {"security_protocol": 4},
         {"security_protocol": -1},

@@ -158,6 +158,13 @@ def test_elr_needs_a_metadata_version(new_cluster, refusal, ask):
     assert cluster.controller.image.elr_enabled
 
 
+def test_every_feature_needs_a_metadata_version_that_there_is(new_cluster, refusal):
+    why = (
+        "Invalid update version 1 for feature group.version. group.version could not be set to 1 because it depends on "
+    )
+    assert refusal(new_cluster(), (GROUP, 1, UP), (METADATA, 6, UP)).endswith(why + "metadata.version=7 (3.3-IV3)")
+
+
 def test_elr_begins_with_one_minimum_for_all(new_cluster, ask):
     cluster = new_cluster(metadata_version=25, min_insync_replicas=2)
     cluster.write(minimum("1", "3"), minimum("2", "4"))

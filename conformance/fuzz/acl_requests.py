@@ -1,0 +1,66 @@
+"""ACLs made, described and deleted; without an authorizer each is refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+from mockraft.conformance.fuzz.drawn import Draw
+from mockraft.conformance.fuzz.steps import Step
+
+ANY, MATCH, LITERAL, PREFIXED = 1, 2, 3, 4
+TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, TOKEN, USER = 2, 3, 4, 5, 6, 7
+PRINCIPALS = ("User:ann", "User:bob", "User:*")
+HOSTS = ("*", "127.0.0.1", "10.0.0.1")
+OPERATIONS = range(2, 16)
+DENY, ALLOW = 2, 3
+
+
+def create_acls(draw: Draw) -> Step:
+    """One or a few, some of them twice."""
+    made = [_acl(draw) for _ in range(draw.one(1, 1, 2, 4))]
+    if draw.maybe(0.1):
+        made.append(dict(made[0]))
+    return Step("CreateAcls", 0, {"creations": made})
+
+
+def _acl(draw: Draw) -> dict[str, Any]:
+    kind = draw.one(TOPIC, TOPIC, TOPIC, CLUSTER, CLUSTER, GROUP, TRANSACTIONAL_ID, TOKEN, USER)
+    name = "kafka-cluster" if kind == CLUSTER else draw.topic() if kind == TOPIC else draw.one("g", "*", "User:ann")
+    return {
+        "resourceType": kind,
+        "resourceName": name if draw.maybe(0.8) or kind == CLUSTER else draw.one("*", "t"),
+        "resourcePatternType": LITERAL if kind == CLUSTER else draw.one(LITERAL, LITERAL, PREFIXED),
+        "principal": draw.chance.choice(PRINCIPALS),
+        "host": draw.chance.choice(HOSTS) if draw.maybe(0.2) else "*",
+        "operation": draw.chance.choice(OPERATIONS),
+        "permissionType": draw.one(ALLOW, ALLOW, ALLOW, DENY),
+    }
+
+
+def _filter(draw: Draw) -> dict[str, Any]:
+    acl = _acl(draw)
+    return {
+        "resourceTypeFilter": draw.one(ANY, acl["resourceType"]),
+        "resourceNameFilter": draw.one(None, acl["resourceName"]),
+        "patternTypeFilter": draw.one(ANY, MATCH, LITERAL, PREFIXED),
+        "principalFilter": draw.one(None, acl["principal"]),
+        "hostFilter": draw.one(None, None, acl["host"]),
+        "operation": draw.one(ANY, acl["operation"]),
+        "permissionType": draw.one(ANY, acl["permissionType"]),
+    }
+
+
+def delete_acls(draw: Draw) -> Step:
+    """What some filters find."""
+    return Step("DeleteAcls", 0, {"filters": [_filter(draw) for _ in range(draw.one(1, 1, 2))]})
+
+
+def describe_acls(draw: Draw) -> Step:
+    """What a filter finds."""
+    return Step("DescribeAcls", 0, _filter(draw))
+
+
+DRAWS: list[tuple[int, str, Callable[[Draw], Step | None]]] = [
+    (14, "CreateAcls", create_acls),
+    (5, "DeleteAcls", delete_acls),
+    (6, "DescribeAcls", describe_acls),
+]

@@ -1,0 +1,154 @@
+"""One controller's own ids, epochs and offsets, and the names for them that both controllers share."""
+
+import base64
+import hashlib
+import re
+import struct
+from bisect import bisect_left
+from typing import Any
+
+from mockraft.conformance.fuzz.model import Model
+from mockraft.conformance.fuzz.steps import Step, replaced, request_class
+from mockraft.wire import uuids
+from mockraft.wire.connection import write_request
+from mockraft.wire.json_form import from_json, to_json
+from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
+from mockraft.wire.messages.envelope_request import EnvelopeRequest
+
+_SYMBOL = re.compile(r"\$([a-zA-Z]+)(?::([^+]*?))?([+-]\d+)?")
+_UUID = re.compile(r"[A-Za-z0-9_-]{22}")
+_EPOCH_IN_TEXT = re.compile(r"(?<=epoch )\d+")
+_PRINTED_REQUEST = re.compile(r"Request\(.*\)(?= needs )")
+_EPOCHS = {"brokerEpoch", "previousBrokerEpoch", "finalizedFeaturesEpoch"}
+_TIMES = {"issueTimestampMs", "expiryTimestampMs", "maxTimestampMs", "issueTimestamp", "expirationTimestamp",
+          "maxTimestamp", "lastFetchTimestamp", "lastCaughtUpTimestamp"}  # fmt: skip
+_PRODUCER_IDS = {"producerIdStart", "nextProducerId"}
+_OWN = {"clusterId", "logEndOffset", "highWatermark", "replicaDirectoryId", "port", "leaderEpoch@quorum"}
+_INT64 = 1 << 63
+
+
+class Names:
+    """What is learned from one controller's log and answers; `model` is the world that its log tells.
+
+    `salt` makes log directories new, `hmacs` are those of its delegation tokens in order.
+    """
+
+    def __init__(self, cluster_id: str) -> None:
+        self.cluster_id = cluster_id
+        self.own_texts = {cluster_id: "$cluster"} if cluster_id else {}
+        self.node_id = -1
+        self.salt = ""
+        self.model = Model()
+        self.hmacs: list[str] = []
+        self._offsets: list[int] = []
+        self._ids: dict[str, str] = {}
+        self._topic_ids: dict[str, str] = {}
+        self._drawn: dict[str, str] = {}
+        self._producer_id_base = self._next_producer_id = 0
+
+    def begin(self) -> None:
+        """What is numbered is numbered from here: records, topics, tokens, producer ids."""
+        self.hmacs.clear()
+        for each in (self._offsets, self._ids, self._topic_ids, self._drawn):
+            each.clear()
+        self.model.record_count = 0
+        self._producer_id_base = self._next_producer_id
+
+    def take(self, record: Any, version: int, offset: int) -> list[Any] | None:
+        """Learn from the log's next record; it in shared names as [name, version, JSON], None for one of time alone."""
+        name = type(record).__name__
+        if name == "NoOpRecord":
+            return None
+        self._offsets.append(offset)
+        if name == "TopicRecord":
+            text = uuids.text_of(record.topic_id)
+            self._ids[text] = f"topic {record.name} {len(self._ids)}"
+            self._topic_ids[record.name] = text
+        if name == "AccessControlEntryRecord":
+            self._ids[uuids.text_of(record.id)] = f"acl {len(self._ids)}"
+        if name == "ProducerIdsRecord":
+            self._next_producer_id = record.next_producer_id
+        tree = self.named(to_json(record, version))
+        self.model.take(name, tree)
+        return [name, version, tree]
+
+    def request_of(self, step: Step, correlation_id: int) -> bytes:
+        """The step's request as bytes, with this controller's own ids, epochs and offsets."""
+        body = replaced(step.body, self._resolved)
+        message = from_json(request_class(step.api), body, step.version)
+        data = write_request(message, step.version, correlation_id, "fuzz")
+        if step.principal is None:
+            return data
+        kind, _, name = step.principal.partition(":")
+        principal = struct.pack(">h", 0) + DefaultPrincipalData(type=kind, name=name).write(0)
+        envelope = EnvelopeRequest(
+            request_data=data[4:], request_principal=principal, client_host_address=bytes((127, 0, 0, 1))
+        )
+        return write_request(envelope, 0, correlation_id, "fuzz")
+
+    def named(self, tree: Any, key: str = "") -> Any:
+        """JSON with this side's own ids, epochs and times replaced by what both sides call them."""
+        if isinstance(tree, dict):
+            return {name: self.named(value, name) for name, value in tree.items()}
+        if isinstance(tree, list):
+            return [self.named(value, key) for value in tree]
+        if isinstance(tree, str):
+            return self._named_text(tree, key)
+        if key in _EPOCHS and isinstance(tree, int):
+            return self._epoch(tree)
+        if key in _TIMES:
+            return "time" if tree > 0 else tree
+        if key in _PRODUCER_IDS:
+            return tree - self._producer_id_base if tree > 0 else tree
+        return "own" if key in _OWN else tree
+
+    def _named_text(self, text: str, key: str) -> str:
+        if key in _OWN:
+            return "own"
+        if key in {"tokenId", "hmac", "id"} and text:
+            return self._drawn.setdefault(text, f"{key} {len(self._drawn)}") if key != "id" else self._known_id(text)
+        for own, name in self.own_texts.items():
+            text = text.replace(own, name)
+        text = _PRINTED_REQUEST.sub("a request", text)
+        if "epoch" in text:
+            text = _EPOCH_IN_TEXT.sub(lambda found: str(self._epoch(int(found.group()))), text)
+        return _UUID.sub(lambda found: self._ids.get(found.group(), found.group()), text)
+
+    def _known_id(self, text: str) -> str:
+        return self._ids.get(text, text)
+
+    def _epoch(self, value: int) -> str | int:
+        index = bisect_left(self._offsets, value)
+        return f"record {index}" if index < len(self._offsets) and value > 0 else "offset" if value > 0 else value
+
+    def _resolved(self, text: str) -> Any:
+        found = _SYMBOL.fullmatch(text)
+        if found is None:
+            # Ids of topics may be where other ids are expected, and come back as what both sides call them.
+            return next((own for own, name in self._ids.items() if name == text), text) if " " in text else text
+        kind, name, sum_text = found.groups()
+        number = int(sum_text or 0)
+        if kind == "cluster":
+            return self.cluster_id
+        if kind == "topic":
+            return self._topic_ids.get(name or "") or uuids.text_of(hashlib.md5((name or "").encode()).digest())
+        if kind == "hmac":
+            index = int(name or 0)
+            return self.hmacs[index] if index < len(self.hmacs) else base64.b64encode(bytes(64)).decode()
+        if kind == "dir":
+            return self._directory(text)
+        if kind == "end":
+            # One record back is one offset less only without NoOpRecords, so it is counted in records.
+            index = len(self._offsets) - 1 + number
+            return self._offsets[index] if 0 <= index < len(self._offsets) else number
+        if kind in {"epoch", "registered"}:
+            known = self.model.record_index(kind, int(name or 0))
+            return (0 if known is None else self._offsets[known]) + number
+        return (self.model.partition_number(kind, name or "") + number + _INT64) % (2 * _INT64) - _INT64
+
+    def _directory(self, symbol: str) -> str:
+        """A log directory's id: new in each run, and in the same order among others in each."""
+        order = hashlib.md5(symbol.encode()).digest()[:4]
+        text = uuids.text_of(order + hashlib.md5(f"{self.salt} {symbol}".encode()).digest()[:12])
+        self._ids[text] = symbol
+        return text
