@@ -9,6 +9,24 @@ from typing import NamedTuple
 _DAYS = "1"
 _HOSTS = "DNS:localhost,IP:127.0.0.1,IP:::1"
 
+# All that RFC 5280 asks for, as strict clients do too (Python's own from 3.13 on).
+_AUTHORITY = """[req]
+distinguished_name=name
+prompt=no
+x509_extensions=authority
+[name]
+CN=mockraft test authority
+[authority]
+basicConstraints=critical,CA:TRUE
+keyUsage=critical,keyCertSign,cRLSign
+subjectKeyIdentifier=hash
+"""
+_HOLDER = """basicConstraints=CA:FALSE
+extendedKeyUsage=serverAuth,clientAuth
+subjectKeyIdentifier=hash
+authorityKeyIdentifier=keyid
+"""
+
 
 class Certificate(NamedTuple):
     """PEM files of one holder: the certificate, its key, and both in one as Kafka's PEM keystores are."""
@@ -34,8 +52,10 @@ class CertificateAuthority:
         self.certificate = directory / "ca.pem"
         self._key = directory / "ca.key"
         _new_key(self._key)
-        name = "/CN=mockraft test authority"
-        _openssl("req", "-x509", "-new", "-key", self._key, "-days", _DAYS, "-subj", name, "-out", self.certificate)
+        config = directory / "ca.cnf"
+        config.write_text(_AUTHORITY)
+        made = ("req", "-x509", "-new", "-config", config, "-key", self._key)
+        _openssl(*made, "-days", _DAYS, "-out", self.certificate)
 
     def issue(self, subject: str, *, file_name: str | None = None, hosts: str = _HOSTS) -> Certificate:
         """A new key and its certificate.
@@ -50,7 +70,7 @@ class CertificateAuthority:
         _new_key(key)
         _openssl("req", "-new", "-utf8", "-key", key, "-subj", subject, "-out", request)
         extensions = self.directory / f"{name}.ext"
-        extensions.write_text(f"subjectAltName={hosts}\nextendedKeyUsage=serverAuth,clientAuth\n")
+        extensions.write_text(f"subjectAltName={hosts}\n{_HOLDER}")
         signed = (
             "-CA",
             self.certificate,

@@ -247,7 +247,8 @@ async def test_an_answer_that_is_due_after_the_peers_end_disturbs_nobody(party: 
             # The end comes, and the answer becomes due, before the loop has told that the connection is gone.
             (peer,) = controller.running.listener.peers()
             peer.close()
-            controller.running.listener.perform(controller.running.node.tick(controller.running.clock.now_ms() + 1_000))
+            later_ms = controller.running.clock.now_ms() + 1_000
+            controller.running.listener.perform(controller.running.node.tick(later_ms), later_ms)
             assert controller.running.node.parked == 0
             writer.transport.abort()
             await ask(controller.host, controller.port, party.client_context())
