@@ -13,10 +13,10 @@ import json
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from importlib import resources
 from pathlib import Path
-from types import ModuleType
+from types import MemberDescriptorType, ModuleType
 from typing import Any, NamedTuple
 
 import mockraft.schemas_json
@@ -32,8 +32,6 @@ from mockraft.wire.message import Struct, field_names
 from mockraft.wire.overlay import SHIPPED, OverlaidMessage, Overlay
 
 SOURCE_FILE = "SOURCE.toml"
-
-_OVERLAYS_KEPT = 64
 
 
 class SpecFile(NamedTuple):
@@ -68,7 +66,7 @@ def load(folders: Iterable[Path]) -> Overlay:
     return _overlay(tuple(found))
 
 
-@lru_cache(maxsize=_OVERLAYS_KEPT)
+@cache
 def _overlay(files: tuple[SpecFile, ...]) -> Overlay:
     trees, sources = _trees([file for file in files if file.path != SOURCE_FILE])
     renamed: dict[str, str] = {}
@@ -92,17 +90,18 @@ def _trees(files: list[SpecFile]) -> tuple[dict[str, dict[str, Any]], dict[str, 
     """What the files say in all, by message, without what Kafka says too; and where each was found."""
     trees: dict[str, dict[str, Any]] = {}
     sources: dict[str, str] = {}
-    folders: dict[str, str] = {}
+    seen: dict[tuple[str, str], str] = {}
     for file in files:
         tree = parse_json(file.text, file.source)
         name = parse(file.text, file.source).name
-        if folders.get(name) == file.folder:
-            raise SpecError(f"{file.source}: {sources[name]} describes {name} too; keep one of the two")
+        other = seen.setdefault((file.folder, name), file.source)
+        if other != file.source:
+            raise SpecError(f"{file.source}: {other} describes {name} too; keep one of the two")
         shipped = _shipped_trees().get(name, {})
         if tree != shipped:
             if name in trees:
                 tree = merge(shipped, trees[name], tree, f"{sources[name]} and {file.source}")
-            trees[name], sources[name], folders[name] = tree, file.source, file.folder
+            trees[name], sources[name] = tree, file.source
     return trees, sources
 
 
@@ -163,7 +162,14 @@ def _made(spec: MessageSpec, tree: dict[str, Any], digest: str, renamed: Mapping
     exec(compile(source, f"<{spec.source}>", "exec"), module.__dict__)
     for struct in (spec.body, *spec.structs.values()):
         _answer_to_shipped_names(module, spec.name, struct.name, renamed)
-    return OverlaidMessage(getattr(module, spec.name), schema, tuple(tree.get("listeners", ())))
+    return OverlaidMessage(getattr(module, spec.name), schema, _listeners(spec, tree))
+
+
+def _listeners(spec: MessageSpec, tree: dict[str, Any]) -> tuple[str, ...]:
+    found = tree.get("listeners", [])
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise SpecError(f'{spec.source}: {spec.name}: listeners: want a list such as ["controller"], not {found!r}')
+    return tuple(found)
 
 
 def _answer_to_shipped_names(module: ModuleType, message: str, struct: str, renamed: Mapping[str, str]) -> None:
@@ -171,7 +177,10 @@ def _answer_to_shipped_names(module: ModuleType, message: str, struct: str, rena
     cls: type[Struct] = getattr(module, struct)
     for key, old in renamed.items():
         if key.startswith(f"{message}.{struct}."):
-            setattr(cls, snake(old), vars(cls)[snake(key.rpartition(".")[2])])
+            field = vars(cls).get(snake(key.rpartition(".")[2]))
+            if not isinstance(field, MemberDescriptorType) or hasattr(cls, snake(old)):
+                raise SpecError(f"{SOURCE_FILE}: renamed: {key} = {old!r}: want a field of this struct and one it lost")
+            setattr(cls, snake(old), field)
     if message in SHIPPED.message_names or message in SHIPPED.record_names:
         shipped = getattr(SHIPPED.module(message), struct, None)
         if shipped is not None:

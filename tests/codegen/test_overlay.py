@@ -120,6 +120,22 @@ def test_a_field_that_only_got_another_name_answers_to_the_old_one(write: Write)
     assert load([folder]).request(63)(who=5).broker_id == 5  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[renamed", r"SOURCE\.toml: "),
+        ("renamed = 1", r"renamed: want lines like"),
+        ('[renamed]\n"GreetRequest.GreetRequest.Nothing" = "Words"', r"want a field of this struct and one it lost"),
+        ('[renamed]\n"GreetRequest.GreetRequest.Words" = "Words"', r"want a field of this struct and one it lost"),
+    ],
+)
+def test_what_is_wrong_with_the_names_is_said(write: Write, text: str, says: str) -> None:
+    folder = write(greeting(), greeting("response"))
+    (folder / "SOURCE.toml").write_text(text)
+    with pytest.raises(SpecError, match=says):
+        load([folder])
+
+
 def test_a_field_that_is_gone_is_at_its_default(write: Write) -> None:
     tree = shipped("message/BrokerHeartbeatRequest.json")
     tree["fields"] = [field for field in tree["fields"] if field["name"] not in ("WantFence", "OfflineLogDirs")]
@@ -147,6 +163,7 @@ def test_a_field_that_is_gone_is_at_its_default(write: Write) -> None:
         ([greeting("question")], r"the type 'question' is none of"),
         ([greeting(), greeting("response"), greeting(name="HelloRequest")], r"has the apiKey 1000 of"),
         ([json.dumps(greeting()), json.dumps(greeting())], r"describes GreetRequest too"),
+        ([greeting(listeners="controller"), greeting("response")], r"listeners: want a list such as"),
     ],
 )
 def test_what_is_wrong_with_a_spec_is_said_with_its_place(write: Write, trees: list[Any], says: str) -> None:
