@@ -161,7 +161,8 @@ def cluster_requests() -> Iterator[Any]:
     yield UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="group.version", max_version_level=9)])
     for key in (api_keys.DESCRIBE_QUORUM, api_keys.UNREGISTER_BROKER, api_keys.ALLOCATE_PRODUCER_IDS):
         yield messages.request(key)()
-    yield messages.request(api_keys.REMOVE_RAFT_VOTER)()
+    for key in (api_keys.ADD_RAFT_VOTER, api_keys.REMOVE_RAFT_VOTER):
+        yield messages.request(key)()
 
 
 def refused_on_cluster(side: Any) -> list[Any]:
