@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mockraft.server.rules import Rule
 
 if TYPE_CHECKING:
+    from mockraft.server.controller.policies import AlterConfigPolicy, CreateTopicPolicy
     from mockraft.server.controller.voter_set import VoterSet
     from mockraft.wire.overlay import Overlay
 
@@ -102,6 +103,11 @@ class ControllerConfig:
 
     rules: frozenset[Rule] = frozenset()
     overlay: "Overlay | None" = None
+
+    create_topic_policy: "CreateTopicPolicy | None" = None
+    alter_config_policy: "AlterConfigPolicy | None" = None
+    controller_quota_window_num: int = 11
+    controller_quota_window_size_seconds: int = 1
 
     authorizer: bool = False
     super_users: str = ""

@@ -1,6 +1,6 @@
 """AlterClientQuotas (49), versions 0-1: KIP-546, KIP-599 (controller mutations), KIP-612 (ips).
 
-Not done: the controller keeps to no quota itself.
+Of these the controller itself keeps to controller_mutation_rate.
 """
 
 from typing import Any

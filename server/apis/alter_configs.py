@@ -1,7 +1,4 @@
-"""AlterConfigs (33), versions 0-2: KIP-133. What is not mentioned is deleted; KIP-339 therefore made another API.
-
-Not done: alter.config.policy.
-"""
+"""AlterConfigs (33), versions 0-2: KIP-133. What is not mentioned is deleted; KIP-339 therefore made another API."""
 
 from typing import Any
 

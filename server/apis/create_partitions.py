@@ -1,13 +1,16 @@
 """CreatePartitions (37), versions 0-3: KIP-195 (the API), KIP-599 (version 3).
 
 Repeated names are refused here, all else by the controller. A request that leaves no time is over before its turn in
-Kafka's event queue comes; any other is done in time. Not done: the controller mutation quota (KIP-599).
+Kafka's event queue comes; any other is done in time. From version 3 on a client
+that is over its controller mutation quota is refused, before it only waits.
 """
 
 from collections import Counter
+from typing import Final
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import allowed_topics
+from mockraft.server.apis.throttling import mutation_quota
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.java_values import in_hash_map_order
@@ -16,6 +19,8 @@ from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest
 from mockraft.wire.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
+
+_VERSION_WITH_STRICT_QUOTA: Final = 3
 
 
 def handle(request: CreatePartitionsRequest, ctx: RequestContext, controller: Controller) -> CreatePartitionsResponse:
@@ -26,13 +31,14 @@ def handle(request: CreatePartitionsRequest, ctx: RequestContext, controller: Co
     single = [topic for name, topic in in_hash_map_order(by_name) if times[name] == 1]
     alterable = allowed_topics(controller, ctx, AclOperation.ALTER, [topic.name for topic in single])
     asked = [topic for topic in single if topic.name in alterable]
+    quota = mutation_quota(controller, ctx, _VERSION_WITH_STRICT_QUOTA)
     results = [_result(name, error_codes.INVALID_REQUEST, "Duplicate topic name.") for name, _ in repeated]
     unauthorized = error_codes.TOPIC_AUTHORIZATION_FAILED
     results += [_result(topic.name, unauthorized, None) for topic in single if topic.name not in alterable]
     if asked:
         if request.timeout_ms <= 0:
             raise ApiError(error_codes.REQUEST_TIMED_OUT)
-        result = create_partitions(controller, asked)
+        result = create_partitions(controller, asked, quota)
         if request.validate_only:
             result.records.clear()
         for name, refusal in controller.commit(result, ctx.now_ms).items():
@@ -40,7 +46,7 @@ def handle(request: CreatePartitionsRequest, ctx: RequestContext, controller: Co
                 results.append(_result(name, error_codes.NONE, None))
             else:
                 results.append(_result(name, refusal.error_code, refusal.message))
-    return CreatePartitionsResponse(results=results)
+    return CreatePartitionsResponse(throttle_time_ms=quota.throttle_time_ms, results=results)
 
 
 def error(request: CreatePartitionsRequest, error_code: int, message: str | None) -> CreatePartitionsResponse:

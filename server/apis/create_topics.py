@@ -3,14 +3,15 @@
 Repeated names and `__cluster_metadata` are refused here, all else by the controller. A request that leaves no time is
 over before its turn in Kafka's event queue comes; any other is done in time. Who may
 CREATE in the cluster may create any topic; the configs of a new one are told to those who may DESCRIBE_CONFIGS of it.
-Not done: create.topic.policy, the controller mutation quota (KIP-599).
+From version 6 on a client that is over its controller mutation quota is refused (KIP-599), before it only waits.
 """
 
 from collections import Counter
-from typing import Any
+from typing import Any, Final
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import allowed_topics, is_allowed_on_cluster
+from mockraft.server.apis.throttling import mutation_quota
 from mockraft.server.controller import topics
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
@@ -25,6 +26,8 @@ from mockraft.wire.messages.create_topics_response import (
     CreateTopicsResponse,
 )
 
+_VERSION_WITH_STRICT_QUOTA: Final = 6
+
 
 def handle(request: Any, ctx: RequestContext, controller: Controller) -> CreateTopicsResponse:
     """Each topic made, or why not."""
@@ -35,7 +38,8 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> CreateT
     asked = [topic for topic in request.topics if topic.name in creatable]
     if asked and request.timeout_ms <= 0:
         raise ApiError(error_codes.REQUEST_TIMED_OUT)
-    result = topics.create_topics(controller, asked, forwarded=ctx.forwarded)
+    quota = mutation_quota(controller, ctx, _VERSION_WITH_STRICT_QUOTA)
+    result = topics.create_topics(controller, asked, forwarded=ctx.forwarded, quota=quota)
     if request.validate_only:
         result.records.clear()
     made = controller.commit(result, ctx.now_ms)
@@ -45,7 +49,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> CreateT
         results.append(_refused(CLUSTER_METADATA, f"Creation of internal topic {CLUSTER_METADATA} is prohibited."))
     unauthorized = ApiError(error_codes.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     results += [_result(name, unauthorized) for name in single if name not in creatable]
-    return CreateTopicsResponse(topics=results)
+    return CreateTopicsResponse(throttle_time_ms=quota.throttle_time_ms, topics=results)
 
 
 def error(request: Any, error_code: int, message: str | None) -> CreateTopicsResponse:

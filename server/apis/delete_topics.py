@@ -2,7 +2,7 @@
 
 A request that leaves no time is over before its turn in Kafka's event queue comes; any other is done in time.
 Who may not DELETE a topic is refused, and who may not DESCRIBE it learns neither its name nor whether it is there.
-Not done: the controller mutation quota (KIP-599).
+From version 5 on a client that is over its controller mutation quota is refused (KIP-599), before it only waits.
 """
 
 from collections import Counter
@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import allowed_topics, is_allowed_on_cluster
+from mockraft.server.apis.throttling import mutation_quota
 from mockraft.server.controller import topics
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
@@ -21,6 +22,7 @@ from mockraft.wire.messages.delete_topics_response import DeletableTopicResult, 
 NO_ID: Final = bytes(16)
 
 _VERSION_WITH_DELETION_DISABLED: Final = 3
+_VERSION_WITH_STRICT_QUOTA: Final = 5
 _VERSION_WITH_IDS: Final = 6
 
 
@@ -34,10 +36,15 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> DeleteT
     if request.timeout_ms <= 0 and 1 in (*names.values(), *ids.values()):
         raise ApiError(error_codes.REQUEST_TIMED_OUT)
     doomed = _doomed(names, ids, results, ctx, controller)
-    controller.commit(topics.delete_topics(controller, doomed), ctx.now_ms)
-    results += [_result(name, topic_id, error_codes.NONE) for topic_id, name in doomed.items()]
+    quota = mutation_quota(controller, ctx, _VERSION_WITH_STRICT_QUOTA)
+    deleted = controller.commit(topics.delete_topics(controller, doomed, quota), ctx.now_ms)
+    for topic_id, refusal in deleted.items():
+        done = DeletableTopicResult(name=doomed[topic_id], topic_id=topic_id, error_message=None)
+        if refusal is not None:
+            done.error_code, done.error_message = refusal.error_code, refusal.message
+        results.append(done)
     controller.chance.shuffle(results)
-    return DeleteTopicsResponse(responses=results)
+    return DeleteTopicsResponse(throttle_time_ms=quota.throttle_time_ms, responses=results)
 
 
 def error(request: Any, error_code: int, _message: str | None) -> DeleteTopicsResponse:

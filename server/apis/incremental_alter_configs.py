@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs (44), versions 0-1: KIP-339, KIP-412 (broker loggers), KIP-714 and KIP-848 (their resources).
 
-Not done: alter.config.policy; a broker logger resource is checked for its name, and has no loggers.
+Not done: a broker logger resource is checked for its name, and has no loggers.
 """
 
 import re

@@ -1,9 +1,9 @@
 """Configs: what a topic's are in effect, and the records that change a resource's (ConfigurationControlManager).
 
-Not done: alter.config.policy, and the log levels of BROKER_LOGGER resources (the API refuses them).
+Not done: the log levels of BROKER_LOGGER resources (the API refuses them).
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import fields
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -19,6 +19,7 @@ from mockraft.server.controller.java_values import (
     trim,
     utf16_length,
 )
+from mockraft.server.controller.policies import AlteredConfigs, ask
 from mockraft.server.controller.result import ApiError
 from mockraft.server.rules import Rule
 from mockraft.wire import error_codes
@@ -122,7 +123,7 @@ def alter_resource(
         (key, _changed(controller, resource_type, key, change, current.get(key)))
         for key, change in in_hash_map_order(changes)
     ]
-    return _checked_records(controller, resource_type, name, wanted, is_new=is_new, forwarded=forwarded)
+    return _checked_records(controller, resource_type, name, wanted, changes, is_new=is_new, forwarded=forwarded)
 
 
 def replace_resource(
@@ -137,7 +138,7 @@ def replace_resource(
     current = controller.image.configs.get((resource_type, name), {})
     wanted = in_hash_map_order(values)
     wanted += [(key, None) for key, _ in in_timeline_map_order(current) if key not in values]
-    return _checked_records(controller, resource_type, name, wanted, is_new=False, forwarded=forwarded)
+    return _checked_records(controller, resource_type, name, wanted, values, is_new=False, forwarded=forwarded)
 
 
 def _checked_records(
@@ -145,6 +146,7 @@ def _checked_records(
     resource_type: int,
     name: str,
     wanted: Iterable[tuple[str, str | None]],
+    named: Container[str],
     *,
     is_new: bool,
     forwarded: bool,
@@ -165,6 +167,9 @@ def _checked_records(
     config_rules.validate(resource_type, name, after)
     if not is_new:
         _check_existence(controller, resource_type, name)
+    # What AlterConfigs removes by not naming it is no business of the policy's (KAFKA-14195).
+    altered = {record.name: record.value for record in records if record.name in named}
+    ask(controller.config.alter_config_policy, AlteredConfigs(resource_type, name, altered))
     return [RecordAt(record, 0) for record in records]
 
 
@@ -189,6 +194,8 @@ def static_configs(config: "ControllerConfig") -> dict[str, str]:
         "controller.listener.names": listener,
         "listeners": f"{listener}://{config.host}:{config.port}",
     }
+    if config.has_authorizer:
+        found["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     if config.data_dir is not None:
         found["log.dirs"] = str(config.data_dir)
     keys = config_keys.keys(BROKER)

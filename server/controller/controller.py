@@ -12,6 +12,7 @@ from mockraft.server.controller.data_dir import random_uuid
 from mockraft.server.controller.features import METADATA_VERSION
 from mockraft.server.controller.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.image import Image
+from mockraft.server.controller.mutation_quota import MutationQuotas
 from mockraft.server.controller.periodic import NEVER_MS, Periodic
 from mockraft.server.controller.periodic_tasks import periodic_tasks
 from mockraft.server.controller.placement import UsableRacks
@@ -63,6 +64,9 @@ class Controller:
         self.usable_racks = UsableRacks()
         self.fetches_said: dict[tuple[Any, ...], Any] = {}
         self.static_configs = static_configs(config)
+        self.mutation_quotas = MutationQuotas(
+            windows=config.controller_quota_window_num, window_seconds=config.controller_quota_window_size_seconds
+        )
         self.authorizer: Authorizer | None = None
         if config.has_authorizer:
             everyone = config.allow_everyone_if_no_acl_found

@@ -1,7 +1,4 @@
-"""More partitions for topics that there are (ReplicationControlManager.createPartitions; KIP-195).
-
-Not done: the controller mutation quota.
-"""
+"""More partitions for topics that there are (ReplicationControlManager.createPartitions; KIP-195)."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mockraft.server.controller.image import Partition, Topic
 from mockraft.server.controller.java_values import in_timeline_map_order
+from mockraft.server.controller.mutation_quota import NO_QUOTA, MutationQuota
 from mockraft.server.controller.placement import place
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
 from mockraft.server.controller.topics import check_new_assignment, invalid_assignment, new_partition
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def create_partitions(
-    controller: Controller, topics: Sequence[CreatePartitionsTopic]
+    controller: Controller, topics: Sequence[CreatePartitionsTopic], quota: MutationQuota = NO_QUOTA
 ) -> ControllerResult[Mapping[str, ApiError | None]]:
     """The records of the partitions that are added, one batch; per name why not. Names are distinct.
 
@@ -34,13 +32,15 @@ def create_partitions(
     for asked in topics:
         results[asked.name] = None
         try:
-            _add_partitions(controller, asked, records)
+            _add_partitions(controller, asked, records, quota)
         except ApiError as refusal:
             results[asked.name] = refusal
     return ControllerResult(records, results, "partitions created")
 
 
-def _add_partitions(controller: Controller, asked: CreatePartitionsTopic, records: list[RecordAt]) -> None:
+def _add_partitions(
+    controller: Controller, asked: CreatePartitionsTopic, records: list[RecordAt], quota: MutationQuota
+) -> None:
     topic = controller.image.topics.by_name.get(asked.name)
     if topic is None:
         raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION)
@@ -53,14 +53,15 @@ def _add_partitions(controller: Controller, asked: CreatePartitionsTopic, record
     added = asked.count - count
     # One more than there is room for is enough to know that it is too much.
     room = RECORDS_PER_BATCH_MAX - len(records)
+    if asked.assignments is not None and len(asked.assignments) != added:
+        raise invalid_assignment(
+            f"Attempted to add {added} additional partition(s), but only {len(asked.assignments)} assignment(s) "
+            "were specified."
+        )
+    quota.draw(added)
     if asked.assignments is None:
         partitions = _placed(controller, topic, min(added, room + 1))
     else:
-        if len(asked.assignments) != added:
-            raise invalid_assignment(
-                f"Attempted to add {added} additional partition(s), but only {len(asked.assignments)} assignment(s) "
-                "were specified."
-            )
         partitions = _assigned(controller, topic, asked.assignments)
     version = controller.image.version
     records += [

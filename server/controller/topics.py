@@ -1,18 +1,17 @@
-"""Topics: the records that make and remove them (the topic side of Kafka's ReplicationControlManager).
-
-Not done: create.topic.policy and the controller mutation quota.
-"""
+"""Topics: the records that make and remove them (the topic side of Kafka's ReplicationControlManager)."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.server.controller import configs
 from mockraft.server.controller.config_keys import TOPIC
 from mockraft.server.controller.configs import Change, EffectiveConfig, Operation
 from mockraft.server.controller.image import Partition
+from mockraft.server.controller.mutation_quota import NO_QUOTA, MutationQuota
 from mockraft.server.controller.placement import default_dir, place
+from mockraft.server.controller.policies import NewTopic, ask
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
 from mockraft.server.controller.topic_names import collision_key, reason_invalid
 from mockraft.server.rules import Rule
@@ -43,7 +42,11 @@ class CreatedTopic(NamedTuple):
 
 
 def create_topics(
-    controller: Controller, topics: Sequence[CreatableTopic], *, forwarded: bool = False
+    controller: Controller,
+    topics: Sequence[CreatableTopic],
+    *,
+    forwarded: bool = False,
+    quota: MutationQuota = NO_QUOTA,
 ) -> ControllerResult[dict[str, CreatedTopic | ApiError]]:
     """The records for all topics that can be made, one batch; per name what was made or why not. Names are distinct.
 
@@ -55,7 +58,7 @@ def create_topics(
     for topic in topics:
         if topic.name not in results:
             try:
-                results[topic.name], topic_records = _create_topic(controller, topic, forwarded)
+                results[topic.name], topic_records = _create_topic(controller, topic, forwarded, quota)
                 records += topic_records
             except configs.BrokenOperationError:
                 raise
@@ -65,10 +68,20 @@ def create_topics(
     return ControllerResult(records, results, "topics created" if records else "")
 
 
-def delete_topics(controller: Controller, topic_ids: Iterable[bytes]) -> ControllerResult[None]:
-    """The records that remove these topics, which exist."""
-    records = [RecordAt(RemoveTopicRecord(topic_id=topic_id), 0) for topic_id in topic_ids]
-    return ControllerResult(records, None, "topics deleted" if records else "")
+def delete_topics(
+    controller: Controller, topic_ids: Iterable[bytes], quota: MutationQuota = NO_QUOTA
+) -> ControllerResult[dict[bytes, ApiError | None]]:
+    """The records that remove these topics, which exist, and per topic None or why it stays."""
+    records: list[RecordAt] = []
+    results: dict[bytes, ApiError | None] = {}
+    for topic_id in topic_ids:
+        results[topic_id] = None
+        try:
+            quota.draw(len(controller.image.topics.by_id[topic_id].partitions))
+            records.append(RecordAt(RemoveTopicRecord(topic_id=topic_id), 0))
+        except ApiError as refusal:
+            results[topic_id] = refusal
+    return ControllerResult(records, results, "topics deleted" if records else "")
 
 
 def random_topic_id(chance: Random, taken: Container[bytes]) -> bytes:
@@ -116,7 +129,7 @@ def _invalid_names(controller: Controller, topics: Sequence[CreatableTopic]) -> 
 
 
 def _create_topic(
-    controller: Controller, topic: CreatableTopic, forwarded: bool
+    controller: Controller, topic: CreatableTopic, forwarded: bool, quota: MutationQuota
 ) -> tuple[CreatedTopic, list[RecordAt]]:
     null_configs = [config.name for config in topic.configs if config.value is None]
     if null_configs:
@@ -129,12 +142,25 @@ def _create_topic(
         records = configs.alter_resource(controller, TOPIC, topic.name, changes, is_new=True, forwarded=forwarded)
         records += configs.clear_elr_records(controller, records)
     partitions = _assigned(controller, topic) if topic.assignments else _placed(controller, topic)
+    _ask_policy(controller, topic, own, partitions)
+    quota.draw(len(partitions))
     topic_id = random_topic_id(controller.chance, controller.image.topics.by_id)
     records.insert(0, RecordAt(TopicRecord(name=topic.name, topic_id=topic_id), 0))
     for index, partition in enumerate(partitions):
         records.append(partition.to_record(topic_id, index, controller.image.version))
     effective = configs.effective_topic_configs(controller, own)
     return CreatedTopic(topic_id, len(partitions), len(partitions[0].replicas), effective), records
+
+
+def _ask_policy(
+    controller: Controller, topic: CreatableTopic, own: Mapping[str, str], partitions: Sequence[Partition]
+) -> None:
+    if topic.assignments:
+        assigned = {index: list(each.replicas) for index, each in enumerate(partitions)}
+        new = NewTopic(topic.name, None, None, assigned, own)
+    else:
+        new = NewTopic(topic.name, len(partitions), len(partitions[0].replicas), None, own)
+    ask(controller.config.create_topic_policy, new)
 
 
 def _assigned(controller: Controller, topic: CreatableTopic) -> list[Partition]:

@@ -1,0 +1,72 @@
+"""CreateTopics, CreatePartitions and DeleteTopics keep to the client's controller mutation quota."""
+
+from typing import Any
+
+import pytest
+from mockraft.wire import error_codes
+from mockraft.wire.messages.create_partitions_request import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
+
+REFUSED = error_codes.THROTTLING_QUOTA_EXCEEDED
+
+
+@pytest.fixture
+def limited(cluster: Any) -> Any:
+    """Alice may change a partition in ten seconds; there are three topics of one partition."""
+    cluster.start(1)
+    for name in ("a", "b", "c"):
+        cluster.create_topic(name, [1])
+    entity = [EntityData(entity_type="user", entity_name="alice")]
+    cluster.write(RecordAt(ClientQuotaRecord(entity=entity, key="controller_mutation_rate", value=0.1), 0))
+    return cluster
+
+
+def create(cluster: Any, version: int, *names: str) -> tuple[list[int], int]:
+    topics = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names]
+    request = CreateTopicsRequest(topics=topics, timeout_ms=9000)
+    answer = cluster.ask(request, version, principal="User:alice")
+    return [topic.error_code for topic in answer.topics], answer.throttle_time_ms
+
+
+def grow(cluster: Any, version: int, name: str) -> tuple[list[int], int]:
+    assignments = [CreatePartitionsAssignment(broker_ids=[1])]
+    topics = [CreatePartitionsTopic(name=name, count=2, assignments=assignments)]
+    answer = cluster.ask(CreatePartitionsRequest(topics=topics, timeout_ms=9000), version, principal="User:alice")
+    return [topic.error_code for topic in answer.results], answer.throttle_time_ms
+
+
+def delete(cluster: Any, version: int, name: str) -> tuple[list[int], int]:
+    request = DeleteTopicsRequest(topic_names=[name], timeout_ms=9000)
+    answer = cluster.ask(request, version, principal="User:alice")
+    return [topic.error_code for topic in answer.responses], answer.throttle_time_ms
+
+
+def test_new_topics_are_refused_from_version_6_on(limited: Any) -> None:
+    assert create(limited, 6, "one", "two") == ([0, REFUSED], 9000)
+    assert create(limited, 5, "three") == ([0], 29_000)
+    assert "two" not in limited.controller.image.topics.by_name
+
+
+def test_new_partitions_are_refused_from_version_3_on(limited: Any) -> None:
+    assert [grow(limited, 3, name) for name in ("a", "b")] == [([0], 0), ([0], 0)]
+    assert grow(limited, 3, "c") == ([REFUSED], 9000)
+    assert grow(limited, 2, "c") == ([0], 19_000)
+
+
+def test_deletions_are_refused_from_version_5_on(limited: Any) -> None:
+    assert [delete(limited, 5, name) for name in ("a", "b")] == [([0], 0), ([0], 0)]
+    assert delete(limited, 5, "c") == ([REFUSED], 9000)
+    assert delete(limited, 4, "c") == ([0], 19_000)
+
+
+def test_others_are_not_limited(limited: Any) -> None:
+    request = DeleteTopicsRequest(topic_names=["a", "b", "c"], timeout_ms=9000)
+    answer = limited.ask(request, 5, principal="User:bob")
+    assert ([topic.error_code for topic in answer.responses], answer.throttle_time_ms) == ([0, 0, 0], 0)

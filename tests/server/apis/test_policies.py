@@ -1,0 +1,92 @@
+"""A test's own policies on new topics and changed configs, asked where Kafka asks its."""
+
+from typing import Any
+
+from mockraft.server.controller.policies import AlteredConfigs, NewTopic
+from mockraft.wire import error_codes
+from mockraft.wire.messages.alter_configs_request import AlterableConfig as LegacyConfig
+from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
+from mockraft.wire.messages.alter_configs_request import AlterConfigsResource as LegacyResource
+from mockraft.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from mockraft.wire.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+
+
+def create(cluster: Any, *topics: CreatableTopic) -> list[tuple[int, str | None]]:
+    answer = cluster.ask(CreateTopicsRequest(topics=list(topics), timeout_ms=9000))
+    return [(topic.error_code, topic.error_message) for topic in answer.topics]
+
+
+def test_a_new_topic_is_shown_to_the_policy_after_all_other_checks(new_cluster: Any) -> None:
+    seen: list[NewTopic] = []
+
+    def policy(topic: NewTopic) -> str | None:
+        seen.append(topic)
+        return "only small ones" if topic.num_partitions == 3 else None
+
+    cluster = new_cluster(create_topic_policy=policy)
+    cluster.start(1)
+    config = CreatableTopicConfig(name="retention.ms", value="5")
+    assigned = [CreatableReplicaAssignment(partition_index=0, broker_ids=[1])]
+    assert create(
+        cluster,
+        CreatableTopic(name="large", num_partitions=3, replication_factor=1),
+        CreatableTopic(name="small", num_partitions=-1, replication_factor=-1, configs=[config]),
+        CreatableTopic(name="by-hand", num_partitions=-1, replication_factor=-1, assignments=assigned),
+        CreatableTopic(name="too wide", num_partitions=1, replication_factor=1),
+        CreatableTopic(name="wide", num_partitions=3, replication_factor=9),
+    )[:3] == [(error_codes.POLICY_VIOLATION, "only small ones"), (0, None), (0, None)]
+    assert seen == [
+        NewTopic("large", 3, 1, None, {}),
+        NewTopic("small", 1, 1, None, {"retention.ms": "5"}),
+        NewTopic("by-hand", None, None, {0: [1]}, {}),
+    ]
+
+
+def test_changed_configs_are_shown_to_the_policy_but_not_what_goes_unmentioned(new_cluster: Any) -> None:
+    seen: list[AlteredConfigs] = []
+
+    def policy(altered: AlteredConfigs) -> str | None:
+        seen.append(altered)
+        return "not that long" if altered.configs.get("retention.ms") == "9" else None
+
+    cluster = new_cluster(alter_config_policy=policy)
+    cluster.start(1)
+    cluster.create_topic("t", [1])
+
+    def incremental(value: str | None, operation: int = 0) -> tuple[int, str | None]:
+        config = AlterableConfig(name="retention.ms", config_operation=operation, value=value)
+        resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=[config])
+        (told,) = cluster.ask(IncrementalAlterConfigsRequest(resources=[resource])).responses
+        return told.error_code, told.error_message
+
+    assert incremental("9") == (error_codes.POLICY_VIOLATION, "not that long")
+    assert cluster.written() == []
+    assert [incremental("5"), incremental("5"), incremental(None, 1), incremental("6")] == [(0, None)] * 4
+    legacy = LegacyResource(resource_type=2, resource_name="t", configs=[LegacyConfig(name="segment.ms", value="7")])
+    cluster.ask(AlterConfigsRequest(resources=[legacy]))
+    told = [each.configs for each in seen]
+    assert told == [
+        *({"retention.ms": "9"}, {"retention.ms": "5"}, {}, {"retention.ms": None}, {"retention.ms": "6"}),
+        {"segment.ms": "7"},
+    ]
+    assert {(each.resource_type, each.resource_name) for each in seen} == {(2, "t")}
+
+
+def test_a_policy_that_breaks_refuses_without_a_word(new_cluster: Any) -> None:
+    def policy(_topic: NewTopic) -> str | None:
+        raise ValueError("a secret")
+
+    cluster = new_cluster(create_topic_policy=policy)
+    cluster.start(1)
+    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    assert create(cluster, topic) == [(error_codes.UNKNOWN_SERVER_ERROR, None)]
+    assert cluster.written() == []
