@@ -14,12 +14,24 @@ if TYPE_CHECKING:
     from mockraft.brokers import BrokerState, SimulatedBroker
     from mockraft.controller_door import Controller, SyncController
     from mockraft.quorum_door import Quorum, SyncQuorum
+    from mockraft.server.controller.policies import AlteredConfigs, NewTopic
 
-__all__ = ["BrokerState", "Controller", "Quorum", "SimulatedBroker", "SyncController", "SyncQuorum"]
+__all__ = [
+    "AlteredConfigs",
+    "BrokerState",
+    "Controller",
+    "NewTopic",
+    "Quorum",
+    "SimulatedBroker",
+    "SyncController",
+    "SyncQuorum",
+]
 
 _HOMES = {
+    "AlteredConfigs": "mockraft.server.controller.policies",
     "BrokerState": "mockraft.brokers",
     "Controller": "mockraft.controller_door",
+    "NewTopic": "mockraft.server.controller.policies",
     "Quorum": "mockraft.quorum_door",
     "SimulatedBroker": "mockraft.brokers",
     "SyncController": "mockraft.controller_door",
