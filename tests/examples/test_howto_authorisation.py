@@ -61,12 +61,13 @@ async def test_a_quota_refuses_what_comes_too_fast() -> None:
         await connection.close()
 
 
-async def test_a_policy_of_the_tests_own_refuses_a_topic() -> None:
-    def policy(topic: NewTopic) -> str | None:
-        return None if topic.topic.islower() else "names are written small here"
+def small_names_only(topic: NewTopic) -> str | None:
+    return None if topic.topic.islower() else "names are written small here"
 
+
+async def test_a_policy_of_the_tests_own_refuses_a_topic() -> None:
     async with (
-        Controller(create_topic_policy=policy) as controller,
+        Controller(create_topic_policy=small_names_only) as controller,
         SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker,
     ):
         await broker.wait_until(BrokerState.RUNNING)
