@@ -318,7 +318,7 @@ def test_another_node_or_cluster_is_refused(reopen: Open) -> None:
     assert reopen().leader_epoch == 2, "a refused start leaves no trace"
 
 
-def test_a_quorum_of_several_is_refused(reopen: Open, tmp_path: Path) -> None:
+def test_a_log_of_other_voters_is_refused(reopen: Open, tmp_path: Path) -> None:
     copy = crashed(reopen(), tmp_path / "crashed")
     meta = copy / "meta.properties"
     lines = [line for line in meta.read_text().splitlines() if not line.startswith("directory.id")]

@@ -1,0 +1,99 @@
+"""AddRaftVoter and UpdateRaftVoter: the refusals in Kafka's order; what they do is raft's (test_voter_changes)."""
+
+from typing import Any
+
+import pytest
+from mockraft.wire import error_codes
+from mockraft.wire.messages import add_raft_voter_request as add
+from mockraft.wire.messages import update_raft_voter_request as update
+
+STRANGE_ID = bytes(range(16))
+INVALID = error_codes.INVALID_REQUEST
+
+
+def updated(cluster: Any, **fields: Any) -> Any:
+    lowest, highest = fields.pop("versions", (0, 1))
+    given = {
+        "cluster_id": None,
+        "current_leader_epoch": 1,
+        "voter_id": 3000,
+        "voter_directory_id": cluster.log.directory_id,
+        "listeners": [update.Listener(name="CONTROLLER", host="there", port=7)],
+        "k_raft_version_feature": update.KRaftVersionFeature(
+            min_supported_version=lowest, max_supported_version=highest
+        ),
+        **fields,
+    }
+    return cluster.ask(update.UpdateRaftVoterRequest(**given))
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"cluster_id": "x", "current_leader_epoch": 0}, error_codes.INCONSISTENT_CLUSTER_ID),
+        ({"current_leader_epoch": 0, "voter_id": -1}, error_codes.FENCED_LEADER_EPOCH),
+        ({"current_leader_epoch": 2, "voter_id": -1}, error_codes.UNKNOWN_LEADER_EPOCH),
+        ({"voter_id": -1}, INVALID),
+        ({"voter_directory_id": bytes(16)}, INVALID),
+        ({"listeners": []}, INVALID),
+        ({"versions": (-1, 1)}, INVALID),
+        ({"versions": (1, 0)}, INVALID),
+        ({"versions": (2, 3), "voter_id": 7}, INVALID),
+        ({"voter_id": 7}, error_codes.VOTER_NOT_FOUND),
+        ({"voter_directory_id": STRANGE_ID}, error_codes.VOTER_NOT_FOUND),
+    ],
+)
+def test_updates_are_refused_in_kafkas_order(cluster: Any, fields: Any, code: int) -> None:
+    answer = updated(cluster, **fields)
+    leader = answer.current_leader
+    assert (answer.error_code, leader.leader_id, leader.leader_epoch) == (code, 3000, 1)
+    assert (leader.host, leader.port) == (cluster.config.voter_host, cluster.config.voter_port)
+
+
+def test_a_voter_that_moved_is_in_the_log(cluster: Any) -> None:
+    assert updated(cluster).error_code == error_codes.NONE
+    (node,) = cluster.raft.voters.nodes.values()
+    assert [tuple(endpoint) for endpoint in node.endpoints] == [("CONTROLLER", "there", 7)]
+
+
+def test_who_does_not_lead_says_so(cluster: Any) -> None:
+    cluster.raft.to_unattached(5, cluster.now_ms)
+    answer = updated(cluster, current_leader_epoch=5)
+    assert (answer.error_code, answer.current_leader.leader_id) == (error_codes.NOT_LEADER_OR_FOLLOWER, -1)
+    assert cluster.ask(add.AddRaftVoterRequest(cluster_id=None)).error_code == error_codes.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "message"),
+    [
+        ({"cluster_id": "x", "voter_id": -1}, error_codes.INCONSISTENT_CLUSTER_ID, 'The given id "x" doesn\'t match'),
+        ({"voter_id": -1}, INVALID, "Add voter request didn't include a valid voter"),
+        ({"voter_directory_id": bytes(16)}, INVALID, "Add voter request didn't include a valid voter"),
+        ({"listeners": []}, INVALID, "Add voter request didn't include the endpoint (Endpoints(endpoints={}))"),
+        ({"voter_id": 3000}, error_codes.DUPLICATE_VOTER, "is already part of the set of voters [ReplicaKey(id=3000,"),
+    ],
+)
+@pytest.mark.parametrize("version", [0, 1])
+def test_additions_are_refused_in_kafkas_order(
+    cluster: Any, version: int, fields: Any, code: int, message: str
+) -> None:
+    given = {
+        "cluster_id": None,
+        "voter_id": 7,
+        "voter_directory_id": STRANGE_ID,
+        "listeners": [add.Listener(name="CONTROLLER", host="there", port=7)],
+        **fields,
+    }
+    answer = cluster.ask(add.AddRaftVoterRequest(**given), version)
+    assert answer.error_code == code
+    assert message in answer.error_message
+
+
+def test_voters_that_are_configuration_cannot_be_added(new_cluster: Any) -> None:
+    listeners = [add.Listener(name="CONTROLLER", host="there", port=7)]
+    request = add.AddRaftVoterRequest(
+        cluster_id=None, voter_id=7, voter_directory_id=STRANGE_ID, listeners=listeners, timeout_ms=1
+    )
+    answer = new_cluster(kraft_version=0).ask(request)
+    assert answer.error_code == error_codes.UNSUPPORTED_VERSION
+    assert answer.error_message == "Cluster doesn't support adding voter because the kraft.version feature is 0"

@@ -1,0 +1,164 @@
+"""Vote, BeginQuorumEpoch and EndQuorumEpoch to a controller alone in its quorum: every rule in Kafka's order."""
+
+from typing import Any
+
+import pytest
+from mockraft.server.raft.states import Role
+from mockraft.wire import error_codes
+from mockraft.wire.messages import begin_quorum_epoch_request as begin
+from mockraft.wire.messages import end_quorum_epoch_request as end
+from mockraft.wire.messages import vote_request as vote
+
+TOPIC = "__cluster_metadata"
+OTHER_ID = bytes(range(16))
+NONE, INVALID = error_codes.NONE, error_codes.INVALID_REQUEST
+
+
+class Voter:
+    """Another voter, which asks a controller."""
+
+    def __init__(self, cluster: Any) -> None:
+        self.cluster = cluster
+        self.raft = cluster.raft
+
+    def ask(self, request: Any, version: int) -> Any:
+        response = self.cluster.ask(request, version)
+        return response.topics[0].partitions[0] if response.topics else response
+
+    def vote(self, version: int = 2, topic: str = TOPIC, index: int = 0, **fields: Any) -> Any:
+        top = {"cluster_id": fields.pop("cluster_id", None), "voter_id": fields.pop("voter_id", -1)}
+        given = {
+            "replica_epoch": self.raft.epoch,
+            "replica_id": 7,
+            "last_offset": 1 << 40,
+            "last_offset_epoch": 0,
+            **fields,
+        }
+        partition = vote.PartitionData(partition_index=index, **given)
+        topics = [vote.TopicData(topic_name=topic, partitions=[partition])]
+        return self.ask(vote.VoteRequest(topics=topics, **top), version)
+
+    def begin(self, version: int = 1, topic: str = TOPIC, index: int = 0, **fields: Any) -> Any:
+        top: dict[str, Any] = {"cluster_id": fields.pop("cluster_id", None), "voter_id": fields.pop("voter_id", -1)}
+        if fields.pop("known", True):
+            top["leader_endpoints"] = [begin.LeaderEndpoint(name="CONTROLLER", host="there", port=7)]
+        given = {"leader_epoch": self.raft.epoch, "leader_id": 3000, **fields}
+        topics = [begin.TopicData(topic_name=topic, partitions=[begin.PartitionData(partition_index=index, **given)])]
+        return self.ask(begin.BeginQuorumEpochRequest(topics=topics, **top), version)
+
+    def end(self, version: int = 1, topic: str = TOPIC, index: int = 0, **fields: Any) -> Any:
+        cluster_id = fields.pop("cluster_id", None)
+        given = {"leader_epoch": self.raft.epoch, "leader_id": 3000, **fields}
+        topics = [end.TopicData(topic_name=topic, partitions=[end.PartitionData(partition_index=index, **given)])]
+        return self.ask(end.EndQuorumEpochRequest(cluster_id=cluster_id, topics=topics), version)
+
+
+@pytest.fixture
+def voter(cluster: Any) -> Voter:
+    return Voter(cluster)
+
+
+@pytest.mark.parametrize("name", ["vote", "begin", "end"])
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"cluster_id": "another", "topic": "x"}, error_codes.INCONSISTENT_CLUSTER_ID),
+        ({"topic": "x"}, INVALID),
+        ({"index": 1}, INVALID),
+    ],
+)
+def test_what_is_not_about_this_log_is_refused_as_a_whole(voter: Voter, name: str, fields: Any, code: int) -> None:
+    assert getattr(voter, name)(**fields).error_code == code
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"last_offset": -1, "replica_epoch": 0}, INVALID),
+        ({"last_offset_epoch": -1}, INVALID),
+        ({"last_offset_epoch": 1}, INVALID),
+        ({"last_offset_epoch": 2, "pre_vote": True}, INVALID),
+        ({"last_offset_epoch": 1, "pre_vote": True}, NONE),
+        ({"replica_epoch": 0, "pre_vote": True, "replica_id": -1}, error_codes.FENCED_LEADER_EPOCH),
+        ({"replica_id": -1, "voter_id": 9}, INVALID),
+        ({"voter_id": 9}, error_codes.INVALID_VOTER_KEY),
+        ({"voter_id": 3000, "voter_directory_id": OTHER_ID}, error_codes.INVALID_VOTER_KEY),
+        ({"voter_id": 3000}, NONE),
+        ({}, NONE),
+    ],
+)
+def test_votes_are_checked_in_kafkas_order(voter: Voter, fields: Any, code: int) -> None:
+    answer = voter.vote(**fields)
+    assert (answer.error_code, answer.vote_granted) == (code, False)
+    assert (answer.leader_id, answer.leader_epoch) == (3000, 1)
+    assert voter.raft.is_leader
+
+
+@pytest.mark.parametrize("pre_vote", [True, False])
+def test_a_higher_epoch_is_believed_even_beforehand(voter: Voter, pre_vote: bool) -> None:
+    answer = voter.vote(replica_epoch=5, last_offset_epoch=1, pre_vote=pre_vote)
+    assert (answer.error_code, answer.vote_granted, answer.leader_id, answer.leader_epoch) == (NONE, True, -1, 5)
+    assert voter.raft.role is Role.UNATTACHED
+    assert voter.raft.voted == (None if pre_vote else (7, bytes(16)))
+    assert voter.cluster.controller.epoch == -1, "the controller is a standby"
+
+
+def test_a_controller_that_stepped_down_leads_again(voter: Voter) -> None:
+    voter.vote(replica_epoch=5)
+    voter.raft.poll(voter.raft.deadline_ms)
+    assert (voter.raft.is_leader, voter.raft.epoch, voter.cluster.controller.epoch) == (True, 6, 6)
+
+
+@pytest.mark.parametrize("name", ["begin", "end"])
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"leader_epoch": 0, "leader_id": -1}, error_codes.FENCED_LEADER_EPOCH),
+        ({"leader_id": -1}, INVALID),
+        ({}, NONE),
+    ],
+)
+def test_epochs_are_checked_in_kafkas_order(voter: Voter, name: str, fields: Any, code: int) -> None:
+    answer = getattr(voter, name)(**fields)
+    assert (answer.error_code, answer.leader_id, answer.leader_epoch) == (code, 3000, 1)
+
+
+@pytest.mark.parametrize("name", ["begin", "end"])
+def test_a_second_leader_is_not_believed(voter: Voter, name: str) -> None:
+    assert getattr(voter, name)(leader_id=7).error_code == error_codes.UNKNOWN_SERVER_ERROR
+    assert getattr(voter, name)(leader_id=7, leader_epoch=4, **({"known": False} if name == "begin" else {})).error_code
+    assert voter.raft.is_leader
+
+
+def test_a_new_leader_is_followed_and_who_was_not_meant_says_so(voter: Voter) -> None:
+    answer = voter.begin(leader_id=7, leader_epoch=4, voter_id=9)
+    assert (answer.error_code, answer.leader_id) == (error_codes.INVALID_VOTER_KEY, 7)
+    assert voter.raft.role is Role.FOLLOWER
+    assert voter.raft.leader_endpoint == (7, "there", 7)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_leader_that_ends_its_epoch_is_succeeded(voter: Voter, version: int) -> None:
+    voter.begin(leader_id=7, leader_epoch=4)
+    successors: Any = {"preferred_successors": [3000]}
+    if version:
+        key = end.ReplicaInfo(candidate_id=3000, candidate_directory_id=voter.cluster.log.directory_id)
+        successors = {"preferred_candidates": [key]}
+    assert voter.end(version, leader_id=7, **successors).error_code == NONE
+    voter.raft.poll(voter.cluster.now_ms)
+    assert (voter.raft.is_leader, voter.raft.epoch) == (True, 5)
+
+
+def test_the_leaders_address_is_said_from_version_1_on(cluster: Any) -> None:
+    for request, version in ((vote.VoteRequest, 1), (begin.BeginQuorumEpochRequest, 1), (end.EndQuorumEpochRequest, 1)):
+        data = {"partition_index": 0}
+        topics: Any
+        if request is vote.VoteRequest:
+            partition = vote.PartitionData(replica_epoch=1, replica_id=7, last_offset=0, last_offset_epoch=0, **data)
+            topics = [vote.TopicData(topic_name=TOPIC, partitions=[partition])]
+        else:
+            module: Any = begin if request is begin.BeginQuorumEpochRequest else end
+            partition = module.PartitionData(leader_id=3000, leader_epoch=1, **data)
+            topics = [module.TopicData(topic_name=TOPIC, partitions=[partition])]
+        for asked, endpoints in ((version, 1), (0, 0)):
+            assert len(cluster.ask(request(cluster_id=None, topics=topics), asked).node_endpoints) == endpoints
