@@ -14,6 +14,7 @@ from typing import Any
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request, read_response_body
 from mockraft.wire.errors import WireError
+from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 
 
 class Exchange:
@@ -282,6 +283,11 @@ class Journal:
     def _tell_failure(self, entry: Entry) -> None:
         for listener in self._listeners_to_failures:
             listener(entry)
+
+
+def without_secrets(request: Request) -> bytes:
+    """The frame of a SaslAuthenticate as it may be kept: a token of PLAIN is a password."""
+    return request.frame[: request.body_offset] + SaslAuthenticateRequest().write(request.api_version)
 
 
 def _request_body(frame: bytes, messages: Any) -> Any:

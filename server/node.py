@@ -22,7 +22,7 @@ from mockraft.server.connection_state import Connection, ParkedRequest
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.effects import Ask, AwaitSent, Close, Effect, PauseReading, ResumeReading, Send
-from mockraft.server.journal import BrokenTick, Exchange, Journal
+from mockraft.server.journal import BrokenTick, Exchange, Journal, without_secrets
 from mockraft.server.raft.requests import QuorumRequests
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request, write_response
@@ -324,7 +324,7 @@ class Node:
                 ctx.now_ms,
                 now_ms,
                 request,
-                request.frame,
+                request.frame if request.api_key != api_keys.SASL_AUTHENTICATE else without_secrets(request),
                 data,
                 version,
                 api.served_by,

@@ -22,7 +22,6 @@ from mockraft.server.controller.java_values import in_hash_map_order
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import Request, parse_request
 from mockraft.wire.errors import WireError
-from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from mockraft.wire.messages.sasl_handshake_response import SaslHandshakeResponse
 
@@ -58,7 +57,7 @@ TAKEN: Final[Mapping[State, frozenset[int]]] = {
 
 
 class Answer(NamedTuple):
-    """A response in Kafka's form; the request's frame is as it may be remembered, without what it proves."""
+    """A response in Kafka's form."""
 
     api: Api
     request: Request
@@ -185,7 +184,7 @@ class SaslExchange:
 
     def _token(self, request: Request, body: Any, now_ms: int) -> Verdict:
         told = SaslAuthenticateResponse(error_code=error_codes.SASL_AUTHENTICATION_FAILED)
-        answer = Answer(sasl_authenticate.API, _without_secrets(request), body, told)
+        answer = Answer(sasl_authenticate.API, request, body, told)
         try:
             told.auth_bytes = self._evaluate(body.auth_bytes)
         except AuthenticationError as denied:
@@ -260,12 +259,6 @@ def _body(api: Api, request: Request) -> Any:
     if not api.min_version <= request.api_version <= api.max_version:
         raise WireError(f"{api_keys.name(request.api_key)} has no version {request.api_version} here")
     return api.request.read_from(request.frame, request.api_version, request.body_offset)[0]
-
-
-def _without_secrets(request: Request) -> Request:
-    """The request as the journal may keep it: a token of PLAIN is a password."""
-    emptied = SaslAuthenticateRequest().write(request.api_version)
-    return request._replace(frame=request.frame[: request.body_offset] + emptied)
 
 
 def _java_name(name: str) -> str:

@@ -287,8 +287,12 @@ class TestSessions:
         assert peer.closed is not None
 
 
-def test_a_password_is_not_in_the_journal(peer: Any) -> None:
-    peer.log_in("PLAIN", "alice", "alice-secret")
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "PLAINTEXT"])
+def test_a_password_is_not_in_the_journal(make_listener: Any, protocol: str) -> None:
+    peer = make_listener(security_protocol=protocol).connect()
+    peer.handshake("PLAIN")
+    peer.authenticate(b"\0alice\0alice-secret")
+    assert len(peer.listener.node.journal.exchanges(api_keys.SASL_AUTHENTICATE)) == 1
     assert "alice-secret" not in "".join(peer.listener.node.journal.json_lines())
     assert all(b"alice-secret" not in entry.request_frame for entry in peer.listener.node.journal.exchanges())
 
