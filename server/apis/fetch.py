@@ -141,7 +141,7 @@ def _response(data: PartitionData, ctx: RequestContext, controller: Controller) 
     has_endpoints = ctx.api_version >= _NODE_ENDPOINTS_VERSION
     leader = (raft.leader_id, raft.epoch, raft.leader_address if has_endpoints else None)
     key = (data.records, data.high_watermark, controller.log.start_offset, leader)
-    said = controller.fetches_said
+    said = raft.fetches_said
     response = said.get(key)
     if response is None:
         if len(said) == _SAID_MAX:

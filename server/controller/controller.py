@@ -62,7 +62,6 @@ class Controller:
         self.epoch = STANDBY
         self.pending_offset = 0
         self.usable_racks = UsableRacks()
-        self.fetches_said: dict[tuple[Any, ...], Any] = {}
         self.static_configs = static_configs(config)
         self.mutation_quotas = MutationQuotas(
             windows=config.controller_quota_window_num, window_seconds=config.controller_quota_window_size_seconds

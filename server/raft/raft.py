@@ -42,6 +42,8 @@ class Raft(Quorum):
     def __init__(self, config: ControllerConfig, log: MetadataLog, chance: random.Random, now_ms: int) -> None:
         """Over an opened log; the only voter leads a new epoch at once. OSError, StorageError: it cannot be written."""
         super().__init__(config, log, chance)
+        self.fetches_said: dict[tuple[Any, ...], Any] = {}
+        """What the API Fetch answered last, by what it says, for the next one who asks."""
         self._outgoing: list[Outgoing] = []
         self._outgoing_count = 0
         self._in_flight: dict[int, tuple[Peer, Answered]] = {}

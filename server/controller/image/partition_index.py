@@ -4,7 +4,6 @@ Kafka's BrokersToIsrs, BrokersToElrs and the maps beside them in ReplicationCont
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.controller.image import directory_ids
@@ -22,31 +21,61 @@ class TopicPartition(NamedTuple):
     partition_id: int
 
 
-Places = dict[int, set[tuple[bytes, int]]]
+class Places:
+    """A set of partitions: by topic id, one bit for each partition index, as most have their neighbours in it too."""
+
+    __slots__ = ("_bits",)
+
+    def __init__(self) -> None:
+        self._bits: dict[bytes, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._bits)
+
+    def add(self, topic_id: bytes, partition_id: int) -> None:
+        """Take a partition in."""
+        self._bits[topic_id] = self._bits.get(topic_id, 0) | 1 << partition_id
+
+    def discard(self, topic_id: bytes, partition_id: int) -> None:
+        """Take a partition out, if it is in."""
+        bits = self._bits.get(topic_id, 0) & ~(1 << partition_id)
+        if bits:
+            self._bits[topic_id] = bits
+        else:
+            self._bits.pop(topic_id, None)
+
+    def in_order(self) -> list[TopicPartition]:
+        """All of them, by topic id and index."""
+        return [
+            TopicPartition(topic_id, partition_id)
+            for topic_id in sorted(self._bits)
+            for partition_id, bit in enumerate(reversed(f"{self._bits[topic_id]:b}"))
+            if bit == "1"
+        ]
 
 
 class PartitionIndex:
-    """Sets of (topic id, partition index). Its answers are sorted, so that history does not show in records."""
+    """Which partitions are where. Its answers are sorted, so that history does not show in records."""
 
     def __init__(self) -> None:
-        self._isr: Places = defaultdict(set)
-        self._elr: Places = defaultdict(set)
-        self._led: Places = defaultdict(set)
-        self._directories: dict[bytes, set[tuple[bytes, int]]] = defaultdict(set)
-        self._imbalanced: set[tuple[bytes, int]] = set()
-        self._reassigning: set[tuple[bytes, int]] = set()
+        self._isr: dict[int, Places] = defaultdict(Places)
+        self._elr: dict[int, Places] = defaultdict(Places)
+        self._led: dict[int, Places] = defaultdict(Places)
+        self._directories: dict[bytes, Places] = defaultdict(Places)
+        self._imbalanced = Places()
+        self._reassigning = Places()
 
     def in_isr(self, broker_id: int) -> list[TopicPartition]:
         """Partitions with the broker in their ISR."""
-        return _sorted(self._isr.get(broker_id, ()))
+        return _in_order(self._isr.get(broker_id))
 
     def in_elr(self, broker_id: int) -> list[TopicPartition]:
         """Partitions with the broker among their eligible leader replicas."""
-        return _sorted(self._elr.get(broker_id, ()))
+        return _in_order(self._elr.get(broker_id))
 
     def led_by(self, broker_id: int) -> list[TopicPartition]:
         """Partitions that the broker leads."""
-        return _sorted(self._led.get(broker_id, ()))
+        return _in_order(self._led.get(broker_id))
 
     def leaderless(self) -> list[TopicPartition]:
         """Partitions that nobody leads."""
@@ -58,15 +87,15 @@ class PartitionIndex:
 
     def in_directory(self, directory_id: bytes) -> list[TopicPartition]:
         """Partitions with a replica in the directory."""
-        return _sorted(self._directories.get(directory_id, ()))
+        return _in_order(self._directories.get(directory_id))
 
     def imbalanced(self) -> list[TopicPartition]:
         """Partitions that another than their first replica leads, or nobody."""
-        return _sorted(self._imbalanced)
+        return self._imbalanced.in_order()
 
     def reassigning(self) -> list[TopicPartition]:
         """Partitions with replicas being added or removed."""
-        return _sorted(self._reassigning)
+        return self._reassigning.in_order()
 
     def replace(self, place: tuple[bytes, int], old: "Partition | None", new: "Partition") -> None:
         """The partition at this place became another, or came to be."""
@@ -75,41 +104,41 @@ class PartitionIndex:
         if old is not None:
             self.remove(place, old)
         for broker_id in new.isr:
-            self._isr[broker_id].add(place)
+            self._isr[broker_id].add(*place)
         for broker_id in new.elr:
-            self._elr[broker_id].add(place)
-        self._led[new.leader].add(place)
+            self._elr[broker_id].add(*place)
+        self._led[new.leader].add(*place)
         for directory_id in new.directories:
             if not directory_ids.is_reserved(directory_id):
-                self._directories[directory_id].add(place)
+                self._directories[directory_id].add(*place)
         if not new.has_preferred_leader:
-            self._imbalanced.add(place)
+            self._imbalanced.add(*place)
         if new.is_reassigning:
-            self._reassigning.add(place)
+            self._reassigning.add(*place)
 
     def remove(self, place: tuple[bytes, int], old: "Partition") -> None:
         """The partition at this place is gone."""
         for broker_id in old.isr:
-            self._isr[broker_id].discard(place)
+            self._isr[broker_id].discard(*place)
         for broker_id in old.elr:
-            self._elr[broker_id].discard(place)
-        self._led[old.leader].discard(place)
+            self._elr[broker_id].discard(*place)
+        self._led[old.leader].discard(*place)
         for directory_id in old.directories:
             if not directory_ids.is_reserved(directory_id):
                 self._discard_directory(directory_id, place)
-        self._imbalanced.discard(place)
-        self._reassigning.discard(place)
+        self._imbalanced.discard(*place)
+        self._reassigning.discard(*place)
 
     def _discard_directory(self, directory_id: bytes, place: tuple[bytes, int]) -> None:
         places = self._directories.get(directory_id)
         if places is not None:
-            places.discard(place)
+            places.discard(*place)
             if not places:
                 del self._directories[directory_id]
 
 
-def _sorted(places: Iterable[tuple[bytes, int]]) -> list[TopicPartition]:
-    return [TopicPartition(*place) for place in sorted(places)]
+def _in_order(places: Places | None) -> list[TopicPartition]:
+    return [] if places is None else places.in_order()
 
 
 def _indexed(partition: "Partition") -> tuple[object, ...]:

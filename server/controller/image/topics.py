@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final
+from functools import lru_cache
+from typing import Final, TypeVar
 
 from mockraft.server.controller.features import MetadataVersion
 from mockraft.server.controller.image import directory_ids
@@ -14,6 +15,8 @@ from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.topic_record import TopicRecord
+
+T = TypeVar("T")
 
 NO_LEADER: Final = -1
 NO_LEADER_CHANGE: Final = -2
@@ -42,9 +45,9 @@ class Partition:
     def from_record(cls, record: PartitionRecord) -> "Partition":
         """The partition that the record describes; directories that it leaves out are MIGRATING."""
         return cls(
-            replicas=tuple(record.replicas),
-            directories=_directories(tuple(record.directories), len(record.replicas)),
-            isr=tuple(record.isr),
+            replicas=_one(tuple(record.replicas)),
+            directories=_one(_directories(tuple(record.directories), len(record.replicas))),
+            isr=_one(tuple(record.isr)),
             leader=record.leader,
             leader_epoch=record.leader_epoch,
             partition_epoch=record.partition_epoch,
@@ -65,9 +68,9 @@ class Partition:
         names_leader = change.leader != NO_LEADER_CHANGE
         names_recovery = change.leader_recovery_state != NO_RECOVERY_CHANGE
         return Partition(
-            replicas=replicas,
-            directories=_directories(directories, len(replicas)),
-            isr=self.isr if change.isr is None else tuple(change.isr),
+            replicas=_one(replicas),
+            directories=_one(_directories(directories, len(replicas))),
+            isr=self.isr if change.isr is None else _one(tuple(change.isr)),
             leader=change.leader if names_leader else self.leader,
             leader_epoch=self.leader_epoch + names_leader,
             partition_epoch=self.partition_epoch + 1,
@@ -192,6 +195,12 @@ class TopicsImage:
     def _put(self, topic: Topic, partition_id: int, partition: Partition) -> None:
         self.index.replace((topic.topic_id, partition_id), topic.partitions.get(partition_id), partition)
         topic.partitions[partition_id] = partition
+
+
+@lru_cache(maxsize=4096)
+def _one(values: tuple[T, ...]) -> tuple[T, ...]:
+    """The one tuple that partitions with these values share: most are where many others are."""
+    return values
 
 
 def _changed(new: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:
