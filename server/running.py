@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import random
 import socket
+from collections.abc import Callable
 
 from mockraft.server.apis.registry import APIS
 from mockraft.server.clock import Clock, RealClock
@@ -84,13 +85,17 @@ class RunningController:
             undo.pop_all()
         return cls(node, listener, clock)
 
+    def script(self, do: Callable[[Raft, int], None]) -> None:
+        """Have the raft node do something now (`Raft.elect`, `Raft.resign`); the others are told."""
+        now_ms = self.clock.now_ms()
+        do(self.controller.raft, now_ms)
+        self.listener.perform(self.node.tick(now_ms), now_ms)
+
     async def stop(self) -> None:
         """Close the listener, every connection and the log; the leader of several tells the others first."""
         raft = self.controller.raft
         if raft.is_leader and len(raft.voters.nodes) > 1:
-            now_ms = self.clock.now_ms()
-            raft.resign(now_ms)
-            self.listener.perform(self.node.tick(now_ms), now_ms)
+            self.script(Raft.resign)
             await self.listener.quorum_peers().until_quiet(FAREWELL_S)
         await self._end()
 

@@ -20,6 +20,7 @@ from mockraft.server.clock import Clock, RealClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.data_dir import DataDirError
+from mockraft.server.raft.raft import Raft
 from mockraft.server.running import RunningController, advertised_host
 from mockraft.server.tcp import bind
 from mockraft.wire import uuids
@@ -88,7 +89,7 @@ class RunningQuorum:
         if controllers > 1:
             # The first election need not wait until somebody misses a leader.
             longest = max(quorum.nodes, key=lambda node_id: (quorum._log_end(node_id), -node_id))
-            quorum._tell(longest, lambda node, now_ms: node.controller.raft.elect(now_ms))
+            quorum.nodes[longest].script(Raft.elect)
         return quorum
 
     @property
@@ -125,7 +126,7 @@ class RunningQuorum:
         while self.active != node_id:
             left_s = give_up - asyncio.get_running_loop().time()
             await self._until(lambda: self._has_whole_log(node_id), left_s, f"node {node_id} to have the whole log")
-            self._tell(node_id, lambda node, now_ms: node.controller.raft.elect(now_ms))
+            self.nodes[node_id].script(Raft.elect)
             # What was written in between may have cost it votes; then it is tried again.
             with contextlib.suppress(TimeoutError):
                 await self._until(lambda: self.active == node_id, min(_ELECTION_S, left_s), "the election")
@@ -139,7 +140,7 @@ class RunningQuorum:
         if node_id is None:
             raise QuorumError(f"nobody can resign: no controller is active; {self._state()}")
         epoch = self.nodes[node_id].controller.epoch
-        self._tell(node_id, lambda node, now_ms: node.controller.raft.resign(now_ms))
+        self.nodes[node_id].script(Raft.resign)
         await self._until(lambda: self._active_epoch() > epoch, timeout_s, "another leader")
         return await self.wait_for_leader(timeout_s)
 
@@ -184,13 +185,6 @@ class RunningQuorum:
             addresses = frozenset((self.configs[other].voter_host, self.configs[other].voter_port) for other in others)
             node.listener.quorum_peers().cut(addresses)
             node.listener.shut(node_id in self._shut)
-
-    def _tell(self, node_id: int, do: Callable[[RunningController, int], None]) -> None:
-        """Change a node's raft state by hand and let the node take it from there."""
-        node = self.nodes[node_id]
-        do(node, self._clock.now_ms())
-        now_ms = self._clock.now_ms()
-        node.listener.perform(node.node.tick(now_ms), now_ms)
 
     def _active_epoch(self) -> int:
         return max((node.controller.epoch for node in self.nodes.values()), default=STANDBY)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -14,6 +16,47 @@ from mockraft.child_process import free_port
 from mockraft.controller_door import SyncController
 from mockraft.kafka_processes import KafkaBroker, KafkaController, KafkaServer, KafkaTool, random_uuid, wait_until
 from mockraft.quorum_door import SyncQuorum
+from mockraft.server.raft.raft import Raft
+from mockraft.wire import api_keys, client
+from mockraft.wire.connection import write_request
+from mockraft.wire.json_form import to_json
+from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
+from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
+from mockraft.wire.messages.alter_client_quotas_request import EntityData as Entity
+from mockraft.wire.messages.alter_client_quotas_request import EntryData as Entry
+from mockraft.wire.messages.alter_client_quotas_request import OpData as Op
+from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
+from mockraft.wire.messages.alter_configs_request import AlterConfigsResource as ReplacedResource
+from mockraft.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
+from mockraft.wire.messages.alter_partition_request import TopicData as AlteredTopic
+from mockraft.wire.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
+from mockraft.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
+from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
+from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from mockraft.wire.messages.envelope_request import EnvelopeRequest
+from mockraft.wire.messages.incremental_alter_configs_request import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
 pytestmark = pytest.mark.real_kafka
 
@@ -21,6 +64,9 @@ CreateTopic = Callable[..., None]
 StartBrokers = Callable[..., dict[int, KafkaBroker]]
 
 KAFKA_ID = 4000
+FORWARDABLE = {api_keys.CREATE_TOPICS, api_keys.ELECT_LEADERS, api_keys.UPDATE_FEATURES, api_keys.UNREGISTER_BROKER}
+FORWARDABLE |= {api_keys.ALLOCATE_PRODUCER_IDS, api_keys.DESCRIBE_QUORUM, api_keys.ALTER_CLIENT_QUOTAS}
+FORWARDABLE |= {api_keys.REMOVE_RAFT_VOTER, api_keys.LIST_PARTITION_REASSIGNMENTS}
 
 
 class Mixed:
@@ -40,29 +86,16 @@ class Mixed:
         """Let one of ours lead; tried again where its log was behind."""
         each = self.ours[node_id]
 
-        def leads() -> bool:
-            def stand() -> bool:
-                running = each.running
-                if running.controller.epoch < 0:
-                    now_ms = running.clock.now_ms()
-                    running.controller.raft.elect(now_ms)
-                    running.listener.perform(running.node.tick(now_ms), now_ms)
-                return running.controller.epoch >= 0
+        def stands() -> bool:
+            if each.running.controller.epoch < 0:
+                each.running.script(Raft.elect)
+            return each.running.controller.epoch >= 0
 
-            return each.call(stand)
-
-        wait_until(leads, 20, f"{node_id} to lead")
+        wait_until(lambda: each.call(stands), 20, f"{node_id} to lead")
 
     def resign(self, node_id: int) -> None:
         """The leader among ours gives up; Kafka's stands for election then."""
-        running = self.ours[node_id].running
-
-        def give_up() -> None:
-            now_ms = running.clock.now_ms()
-            running.controller.raft.resign(now_ms)
-            running.listener.perform(running.node.tick(now_ms), now_ms)
-
-        self.ours[node_id].call(give_up)
+        self.ours[node_id].call(self.ours[node_id].running.script, Raft.resign)
         wait_until(lambda: self.leader() == KAFKA_ID, 20, "Kafka's to lead")
 
     def log(self, node_id: int) -> bytes:
@@ -172,3 +205,90 @@ def test_kafkas_tool_adds_kafkas_controller_and_removes_ours(quorum: SyncQuorum,
 def _elsewhere(servers: str, gone: int) -> tuple[int, set[int], set[int]] | None:
     found = describe(servers)
     return found if found[0] != gone else None
+
+
+TOPIC_ID = (1 << 100).to_bytes(16, "big")
+ANONYMOUS = b"\0\0\x05User\x0aANONYMOUS\0\0"
+
+
+def operations() -> list[Any]:
+    """One request of each kind that changes something or says what only the active controller knows."""
+    resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=[])
+    replaced = ReplacedResource(resource_type=2, resource_name="t", configs=[])
+    in_topic = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[1])])
+    entity = Entry(entity=[Entity(entity_type="user", entity_name="u")], ops=[Op(key="producer_byte_rate", value=1.0)])
+    return [
+        CreateTopicsRequest(topics=[CreatableTopic(name="t"), CreatableTopic(name="u")], timeout_ms=5000),
+        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3)], timeout_ms=5000),
+        IncrementalAlterConfigsRequest(resources=[resource]),
+        AlterConfigsRequest(resources=[replaced]),
+        ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="t", partitions=[0])], timeout_ms=5000),
+        AlterPartitionReassignmentsRequest(topics=[in_topic], timeout_ms=5000),
+        ListPartitionReassignmentsRequest(topics=None, timeout_ms=5000),
+        AlterClientQuotasRequest(entries=[entity]),
+        AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name="u", mechanism=1)]),
+        UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="metadata.version", max_version_level=30)]),
+        UnregisterBrokerRequest(broker_id=7),
+        AllocateProducerIdsRequest(broker_id=7),
+        BrokerRegistrationRequest(broker_id=7, cluster_id="other"),
+        BrokerHeartbeatRequest(broker_id=7),
+        AlterPartitionRequest(broker_id=7, topics=[AlteredTopic(topic_id=TOPIC_ID)]),
+        AssignReplicasToDirsRequest(broker_id=7),
+        ControllerRegistrationRequest(controller_id=7),
+        DescribeQuorumRequest(
+            topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
+        ),
+        RemoveRaftVoterRequest(voter_id=3000, voter_directory_id=TOPIC_ID),
+        AddRaftVoterRequest(
+            voter_id=7, voter_directory_id=TOPIC_ID, listeners=[Listener(name="CONTROLLER", host="h", port=1)]
+        ),
+        DescribeClusterRequest(endpoint_type=2),
+    ]
+
+
+def forwarded(request: Any) -> EnvelopeRequest:
+    """The request as a broker forwards it."""
+    data = write_request(request, request.max_version, 77, "client")[4:]
+    return EnvelopeRequest(request_data=data, request_principal=ANONYMOUS, client_host_address=b"\x7f\0\0\1")
+
+
+def asked(bootstrap: str, requests: list[Any]) -> list[Any]:
+    """What a controller answers to each request, as JSON; each on a connection of its own."""
+
+    async def ask(request: Any) -> Any:
+        host, _, port = bootstrap.rpartition(":")
+        connection = await client.connect(host, int(port), client_id="test")
+        try:
+            version = connection.version_for(request)
+            answer = to_json(await connection.send(request, version=version), version)
+            if request.api_key == api_keys.DESCRIBE_CLUSTER:
+                answer["brokers"].sort(key=lambda node: node["brokerId"])
+            return answer
+        except client.DisconnectedError:
+            return "closed"
+        finally:
+            await connection.close()
+
+    async def ask_all() -> list[Any]:
+        return [await ask(request) for request in requests]
+
+    return asyncio.run(ask_all())
+
+
+def who_leads(bootstrap: str) -> int:
+    """The leader, as one controller knows it and its registration."""
+    (told,) = asked(bootstrap, [DescribeClusterRequest(endpoint_type=2)])
+    return int(told["controllerId"])
+
+
+def test_standbys_refuse_what_only_the_active_one_does_as_kafkas_standby_does(mixed: Mixed) -> None:
+    wait_until(lambda: mixed.leader() is not None, 30, "the first leader")
+    mixed.elect(3000)
+    standbys = (mixed.kafka.bootstrap, mixed.ours[3001].bootstrap)
+    for standby in standbys:
+        wait_until(lambda at=standby: who_leads(at) == 3000, 10, f"{standby} to know the leader")  # type: ignore[misc]
+    requests = [*operations(), *(forwarded(request) for request in operations() if request.api_key in FORWARDABLE)]
+    theirs, ours = (asked(standby, requests) for standby in standbys)
+    names = [type(request).__name__ for request in requests]
+    differing = [(name, our, their) for name, our, their in zip(names, ours, theirs, strict=True) if our != their]
+    assert differing == []
