@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 BACKLOG = 1024
 UNREAD_BYTES_HIGH = 65_536
 CLOSE_LINGER_S = 5.0
+ACCEPT_TURNS = 4
 IDLE_SWEEPS = 4
 """How often in `connections_max_idle_ms` idle connections are looked for."""
 
@@ -58,7 +59,13 @@ class TcpListener:
 
     async def stop(self) -> None:
         """Stop listening and close every connection; what was answered is still written."""
+        self._is_shut = True
         if self._server is not None:
+            # asyncio leaves open what it is accepting while its server is closed: let it become a peer first.
+            for listening in self._server.sockets:
+                self.loop.remove_reader(listening.fileno())
+            for _ in range(ACCEPT_TURNS):
+                await asyncio.sleep(0)
             self._server.close()
         if self._timer is not None:
             self._timer.cancel()
