@@ -1,14 +1,18 @@
 """Options of `mockraft serve` and `mockraft broker` that say who may come in."""
 
+import asyncio
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from mockraft import Controller
 from mockraft.certificates import CertificateAuthority
+from mockraft.child_process import ChildProcess
 from mockraft.kafka_security import ListenerSecurity
 from mockraft.serve_process import MockraftController
 from mockraft.serve_security import plain_users, scram_users
-from mockraft.wire import client
+from mockraft.wire import api_keys, client
 from mockraft.wire.scram import ScramUser
 from typer.testing import CliRunner
 
@@ -99,3 +103,25 @@ async def test_a_process_serves_and_its_own_brokers_log_in(tmp_path: Path) -> No
     finally:
         controller.stop()
     assert security.password not in controller.log
+
+
+async def test_a_broker_of_a_process_of_its_own_logs_in_with_kafkas_client_properties(tmp_path: Path) -> None:
+    security = ListenerSecurity(tmp_path / "security", "SASL_SSL", mechanism="PLAIN")
+    broker = ChildProcess("broker", tmp_path / "broker.log")
+    async with Controller(**security.controller_options) as controller:
+        config = ("--command-config", str(security.client_properties()))
+        command = (sys.executable, "-m", "mockraft", "broker", "--id", "4", "--bootstrap-controller")
+        broker.launch([*command, controller.bootstrap, *config])
+        try:
+            await asyncio.to_thread(broker.wait_for_log, "RECOVERY -> RUNNING")
+        finally:
+            broker.kill()
+        (registered,) = controller.journal.exchanges(api_keys.BROKER_REGISTRATION)
+        assert registered.principal == "User:broker"
+
+
+def test_client_properties_that_cannot_be_followed_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("security.protocol=SSL\nssl.truststore.location=/trust.jks\n")
+    said = refused("--client-config-file", str(path))
+    assert f"{path}: ssl.truststore.type is JKS: mockraft reads PEM files only" in said
