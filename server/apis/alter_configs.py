@@ -3,7 +3,7 @@
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.authorization import config_refusal
+from mockraft.server.apis.authorization import check_configs
 from mockraft.server.controller import configs
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.config_keys import BROKER_LOGGER, RESOURCE_TYPES
@@ -23,11 +23,8 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> AlterCo
     responses, resources = _asked(request)
     records: list[RecordAt] = []
     for resource, values in resources.items():
-        unauthorized = config_refusal(controller, ctx, AclOperation.ALTER_CONFIGS, *resource)
-        if unauthorized is not None:
-            responses.append(_response(*resource, unauthorized))
-            continue
         try:
+            check_configs(controller, ctx, AclOperation.ALTER_CONFIGS, *resource)
             records += configs.replace_resource(controller, *resource, values, forwarded=ctx.forwarded)
             responses.append(_response(*resource))
         except ApiError as refusal:

@@ -57,16 +57,15 @@ _CONFIG_RESOURCES: Final = {
 """What the configs of a topic or a group need to be allowed on; all others need it on the cluster."""
 
 
-def config_refusal(
+def check_configs(
     controller: Controller, ctx: RequestContext, operation: AclOperation, config_resource_type: int, name: str
-) -> ApiError | None:
-    """Why who asked may not do this with the configs of a resource; None if it is allowed."""
+) -> None:
+    """ApiError, by the kind of the resource, unless who asked may do this with its configs."""
     on_cluster = ResourceType.CLUSTER, error_codes.CLUSTER_AUTHORIZATION_FAILED
     resource_type, error_code = _CONFIG_RESOURCES.get(config_resource_type, on_cluster)
     resource_name = CLUSTER_NAME if resource_type == ResourceType.CLUSTER else name
-    if is_allowed(controller, ctx, operation, resource_type, resource_name):
-        return None
-    return ApiError(error_code, error_codes.message(error_code))
+    if not is_allowed(controller, ctx, operation, resource_type, resource_name):
+        raise ApiError(error_code, error_codes.message(error_code))
 
 
 @lru_cache(maxsize=4096)

@@ -8,7 +8,7 @@ import re
 from typing import Any, Final
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.authorization import config_refusal
+from mockraft.server.apis.authorization import check_configs
 from mockraft.server.controller import described_configs
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
@@ -34,12 +34,10 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Describ
         raise ApiError(error_codes.INVALID_REQUEST)
     results, refused = [], []
     for asked in request.resources:
-        refusal = config_refusal(
-            controller, ctx, AclOperation.DESCRIBE_CONFIGS, asked.resource_type, asked.resource_name
-        )
-        if refusal is None:
+        try:
+            check_configs(controller, ctx, AclOperation.DESCRIBE_CONFIGS, asked.resource_type, asked.resource_name)
             results.append(_result(controller, asked, request))
-        else:
+        except ApiError as refusal:
             refused.append(_refused(asked, refusal.error_code, refusal.message))
     return DescribeConfigsResponse(results=results + refused)
 

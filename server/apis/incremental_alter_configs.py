@@ -7,7 +7,7 @@ import re
 from typing import Any, Final
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.authorization import config_refusal, is_allowed_on_cluster
+from mockraft.server.apis.authorization import check_configs, is_allowed_on_cluster
 from mockraft.server.controller import configs
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.config_keys import BROKER_LOGGER, RESOURCE_TYPES
@@ -31,11 +31,8 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Increme
     responses, resources, loggers = _asked(request, ctx, controller)
     records: list[RecordAt] = []
     for resource, changes in resources.items():
-        unauthorized = config_refusal(controller, ctx, AclOperation.ALTER_CONFIGS, *resource)
-        if unauthorized is not None:
-            responses.append(_response(*resource, unauthorized))
-            continue
         try:
+            check_configs(controller, ctx, AclOperation.ALTER_CONFIGS, *resource)
             records += configs.alter_resource(controller, *resource, changes, forwarded=ctx.forwarded)
             responses.append(_response(*resource))
         except configs.BrokenOperationError:

@@ -1,5 +1,6 @@
 """Who may do what on a controller in a test: super users and ACLs, a quota, and a test's own policies."""
 
+import pytest
 from mockraft import BrokerState, Controller, NewTopic, SimulatedBroker
 from mockraft.wire import client
 from mockraft.wire.client_security import ClientSecurity
@@ -39,6 +40,33 @@ async def test_an_acl_lets_alice_delete_a_topic() -> None:
         assert allowed.responses[0].error_code == 3  # UNKNOWN_TOPIC_OR_PARTITION: now she may know
         await admin.close()
         await alice.close()
+
+
+async def test_a_broker_needs_cluster_action() -> None:
+    async with Controller(
+        super_users="User:admin",
+        security_protocol="SASL_PLAINTEXT",
+        sasl_enabled_mechanisms=("PLAIN",),
+        plain_users={"admin": "a", "broker": "b"},
+    ) as controller:
+        joining = {"cluster_id": controller.cluster_id, "broker_id": 1, "security": login_of("broker", "b")}
+        async with SimulatedBroker.joining(controller.bootstrap, **joining) as broker:
+            with pytest.raises(RuntimeError, match="stopped: received cluster authorization error"):
+                await broker.wait_until(BrokerState.RUNNING)
+
+        admin = await client.connect(controller.host, controller.port, security=login_of("admin", "a"))
+        acl = AclCreation(
+            resource_type=4,  # CLUSTER
+            resource_name="kafka-cluster",
+            principal="User:broker",
+            host="*",
+            operation=9,  # CLUSTER_ACTION
+            permission_type=3,  # ALLOW
+        )
+        await admin.send(CreateAclsRequest(creations=[acl]))
+        await admin.close()
+        async with SimulatedBroker.joining(controller.bootstrap, **joining) as broker:
+            await broker.wait_until(BrokerState.RUNNING)
 
 
 async def test_a_quota_refuses_what_comes_too_fast() -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 WILDCARD_PRINCIPAL: Final = "User:*"
 
-_IMPLIED_BY: Final = {
+_IMPLIED_BY: Final[dict[int, tuple[AclOperation, ...]]] = {
     AclOperation.DESCRIBE: (AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER),
     AclOperation.DESCRIBE_CONFIGS: (AclOperation.ALTER_CONFIGS,),
 }
@@ -102,7 +102,7 @@ class AclIndex:
         matching = () if patterns is None else patterns.matching(resource_name)
         denied_by = 1 << operation | 1 << AclOperation.ALL
         allowed_by = denied_by
-        for implying in _IMPLIED_BY.get(AclOperation(operation), ()):
+        for implying in _IMPLIED_BY.get(operation, ()):
             allowed_by |= 1 << implying
         allowed = False
         whose = ((principal, host), (principal, WILDCARD), (WILDCARD_PRINCIPAL, host), (WILDCARD_PRINCIPAL, WILDCARD))

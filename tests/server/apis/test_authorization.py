@@ -8,6 +8,7 @@ from mockraft.server.apis.authorization import is_allowed_on_cluster
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.acl_types import CLUSTER_NAME, AclOperation, PatternType, PermissionType, ResourceType
+from mockraft.server.controller.image import Image
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
 from mockraft.wire.messages.alter_configs_request import AlterConfigsResource as LegacyResource
@@ -23,6 +24,7 @@ from mockraft.wire.messages.incremental_alter_configs_request import (
 )
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
+from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 
 CLUSTER_OPERATIONS = {
     AclOperation.CLUSTER_ACTION: {
@@ -234,3 +236,17 @@ def test_a_token_for_somebody_else_needs_a_word_for_that_user(guarded: Any) -> N
     for owner, code in (("bob", 0), ("carol", 0), ("dave", error_codes.DELEGATION_TOKEN_AUTHORIZATION_FAILED)):
         request = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name=owner)
         assert guarded.ask(request, forwarded=True, principal="User:bob").error_code == code
+
+
+def test_a_controller_that_starts_from_a_snapshot_decides_as_before(guarded: Any) -> None:
+    allow(guarded, AclOperation.DESCRIBE, ResourceType.TOPIC, "seen")
+    allow(guarded, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
+    guarded.write(RecordAt(RemoveAccessControlEntryRecord(id=(1).to_bytes(16, "big")), 0))
+    image = Image()
+    for offset, (record, _) in enumerate(guarded.controller.image.to_records(30)):
+        image.apply(record, offset)
+    authorizer = guarded.controller.authorizer
+    for acls in (image.security.acl_index, guarded.controller.image.security.acl_index):
+        asked = (acls, "User:bob", "127.0.0.1")
+        assert not authorizer.allows(*asked, AclOperation.DESCRIBE, ResourceType.TOPIC, "seen")
+        assert authorizer.allows(*asked, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
