@@ -340,7 +340,9 @@ class Quorum:
         return epoch != self.epoch or leader_id is None or self.leader_id in (None, leader_id)
 
     def _save(self) -> None:
-        self.log.save_election(Election(self.epoch, self.leader_id, self.voted))
+        election = Election(self.epoch, self.leader_id, self.voted)
+        if election != self.log.election:
+            self.log.save_election(election)
 
     def _new_votes(self) -> Votes:
         voters = {voter_id: node.key for voter_id, node in self.log.voters.nodes.items()}
