@@ -9,7 +9,7 @@ from mockraft.wire import api_keys
 from mockraft.wire.client import connect
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 async def until(condition: Any) -> None:
