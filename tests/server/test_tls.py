@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mockraft import Controller
 from mockraft.certificates import Certificate, CertificateAuthority
+from mockraft.server.clock import VirtualClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.tls import TlsError, TlsSession, server_context
 from mockraft.wire import api_keys
@@ -212,16 +213,22 @@ async def test_plaintext_on_a_tls_port_is_closed_with_the_reason_in_the_journal(
 
 
 async def test_slow_handshakes_end_and_so_many_at_most_are_under_way(party: Party) -> None:
-    options = party.options(authentication_timeout_ms=400, unauthenticated_connections_max=3)
+    clock = VirtualClock()
+    options = party.options(authentication_timeout_ms=400, unauthenticated_connections_max=3, clock=clock)
     async with Controller(**options) as controller, asyncio.timeout(DEADLINE_S):
         slow = [await asyncio.open_connection(controller.host, controller.port) for _ in range(5)]
         for _, writer in slow:
             writer.write(b"\x16\x03\x01")
-        for reader, writer in slow:
-            assert await reader.read() == b""
-            writer.close()
-            await writer.wait_closed()
         counts = controller.journal.closed_by_reason
+        await until(lambda: counts["unauthenticated_connections_max"] == 2)
+        clock.advance(399)
+        assert controller.running.node.connections == 3
+        clock.advance(1)
+        for reader, writer in slow:
+            # What was refused before it was read is reset.
+            with contextlib.suppress(ConnectionResetError):
+                assert await reader.read() == b""
+            writer.transport.abort()
         assert counts == {"unauthenticated_connections_max": 2, "authentication_timeout_ms": 3}
         await ask(controller.host, controller.port, party.client_context())
 
@@ -241,13 +248,13 @@ async def test_an_answer_that_is_due_after_the_peers_end_disturbs_nobody(party: 
                 last_fetched_epoch=log.leader_epoch,
             )
             topic = FetchTopic(topic_id=bytes(15) + b"\x01", partitions=[partition])
-            fetch = FetchRequest(max_wait_ms=300, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=[topic])
+            fetch = FetchRequest(max_wait_ms=20_000, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=[topic])
             writer.write(write_request(fetch, 17, 3, "raft"))
             await until(lambda: controller.running.node.parked == 1)
             # The end comes, and the answer becomes due, before the loop has told that the connection is gone.
             (peer,) = controller.running.listener.peers()
             peer.close()
-            later_ms = controller.running.clock.now_ms() + 1_000
+            later_ms = controller.running.clock.now_ms() + 30_000
             controller.running.listener.perform(controller.running.node.tick(later_ms), later_ms)
             assert controller.running.node.parked == 0
             writer.transport.abort()
