@@ -46,6 +46,8 @@ def checked(options: Mapping[str, Any]) -> dict[str, Any]:
     if told and options["controllers"] > 1:
         option = f"--{told[0].replace('_', '-')}"
         raise typer.BadParameter("the controllers of one process are each other's voters", param_hint=option)
+    if options["advertised_port"] is not None and options["controllers"] > 1:
+        raise typer.BadParameter("several controllers cannot have one port", param_hint="--advertised-port")
     return {"kraft_version": 0} if options["controller_quorum_voters"] else {}
 
 

@@ -7,13 +7,15 @@ does. A new request to a node whose last one is not answered yet takes the place
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from mockraft.server.raft.outgoing import Outgoing
 from mockraft.wire import client, error_codes, messages
 from mockraft.wire.client_security import ClientSecurity
-from mockraft.wire.errors import WireError
+
+_LOGGER = logging.getLogger("mockraft.quorum")
 
 Address = tuple[str, int]
 Answered = Callable[[int, Any], None]
@@ -72,6 +74,7 @@ class _Link:
         self._connection: client.KafkaConnection | None = None
         self.under_way: asyncio.Task[None] | None = None
         self._outgoing_id = 0
+        self._told = ""
         self._closing: set[asyncio.Task[None]] = set()
 
     def ask(self, outgoing: Outgoing, *, is_cut: bool) -> None:
@@ -119,8 +122,15 @@ class _Link:
         except client.UnsupportedVersionError:
             response_class: Any = messages.response(outgoing.message.api_key)
             response = response_class(error_code=error_codes.UNSUPPORTED_VERSION)
-        except (TimeoutError, client.DisconnectedError, WireError):
+        except (OSError, ValueError) as error:
+            # A node that is down is asked again and again: it is said once.
+            told = f"{outgoing.host}:{outgoing.port} does not answer: {error or 'timed out'}"
+            if told != self._told:
+                _LOGGER.warning(told)
+            self._told = told
             self._disconnect()
+        else:
+            self._told = ""
         self.under_way = None
         self._answered(outgoing.id, response)
 

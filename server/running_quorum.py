@@ -122,14 +122,18 @@ class RunningQuorum:
         QuorumError when it does not run, TimeoutError when a majority never votes for it.
         """
         self._check_runs(node_id)
-        give_up = asyncio.get_running_loop().time() + timeout_s
-        while self.active != node_id:
-            left_s = give_up - asyncio.get_running_loop().time()
-            await self._until(lambda: self._has_whole_log(node_id), left_s, f"node {node_id} to have the whole log")
-            self.nodes[node_id].script(Raft.elect)
-            # What was written in between may have cost it votes; then it is tried again.
-            with contextlib.suppress(TimeoutError):
-                await self._until(lambda: self.active == node_id, min(_ELECTION_S, left_s), "the election")
+        # What was written in between may cost it votes; then it stands again.
+        stand_at = 0.0
+
+        def leads() -> bool:
+            nonlocal stand_at
+            now = asyncio.get_running_loop().time()
+            if self.active != node_id and now >= stand_at and self._has_whole_log(node_id):
+                stand_at = now + _ELECTION_S
+                self.nodes[node_id].script(Raft.elect)
+            return self.active == node_id
+
+        await self._until(leads, timeout_s, f"node {node_id} to lead")
 
     async def resign(self, timeout_s: float = PATIENCE_S) -> int:
         """The active controller gives up its epoch; gives the id of the next one, which may be the same.

@@ -149,6 +149,7 @@ def test_says_when_the_port_is_taken(serve: Callable[..., Served]) -> None:
         ("--admin-port", "8080"),
         ("--controllers", "0"),
         ("--controllers", "3", "--controller-quorum-voters", "3000@127.0.0.1:9093"),
+        ("--controllers", "3", "--advertised-port", "9093"),
         ("--controller-quorum-voters", "3000"),
         ("--initial-controllers", "3000@127.0.0.1:9093"),
         ("--super-users", "admin"),
