@@ -102,3 +102,13 @@ async def test_a_cut_breaks_off_what_is_under_way(asker: Asker, silent_port: int
     asker.ask(("127.0.0.1", silent_port))
     asker.peers.cut(frozenset({("127.0.0.1", silent_port)}))
     assert await asker.answer() == (7, None)
+
+
+async def test_a_node_that_is_down_is_said_once(
+    asker: Asker, unused_tcp_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(3):
+        asker.ask(("127.0.0.1", unused_tcp_port), number=number)
+        assert await asker.answer() == (number, None)
+    (said,) = [record.message for record in caplog.records if record.name == "mockraft.quorum"]
+    assert said.startswith(f"127.0.0.1:{unused_tcp_port} does not answer: cannot connect")
