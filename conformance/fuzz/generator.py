@@ -1,7 +1,7 @@
 """Draws steps: most of them requests that make sense in the world as it is, some of them slightly wrong."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from mockraft.conformance.fuzz import (
     acl_requests,
@@ -29,7 +29,8 @@ TOKENS = {"CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToke
 PRINCIPALS = ("User:ann", "User:bob", "User:ANONYMOUS")
 
 Versions = Mapping[str, tuple[int, int]]
-DRAWS: list[tuple[int, str, Callable[[Draw], Step | None]]] = [
+Drawing = tuple[int, str, Callable[[Draw], Step | None]]
+DRAWS: list[Drawing] = [
     *broker_requests.DRAWS,
     *topic_requests.DRAWS,
     *partition_requests.DRAWS,
@@ -39,13 +40,20 @@ DRAWS: list[tuple[int, str, Callable[[Draw], Step | None]]] = [
 
 
 class Generator:
-    """Steps for a world that is like `model`, of the APIs and versions in `versions`."""
+    """Steps for a world that is like `model`, of the APIs and versions in `versions`; of `draws`, if any, alone."""
 
-    def __init__(self, seed: int, model: Model, versions: Versions, features: dict[str, tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        seed: int,
+        model: Model,
+        versions: Versions,
+        features: dict[str, tuple[int, int]],
+        draws: Sequence[Drawing] = (),
+    ) -> None:
         self.chance = random.Random(seed)
         self.draw = Draw(self.chance, model, features)
         self.versions = versions
-        self._draws = [entry for entry in DRAWS if entry[1] in versions]
+        self._draws = [entry for entry in draws or DRAWS if entry[1] in versions]
 
     def step(self) -> Step:
         """The next step."""

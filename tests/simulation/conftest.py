@@ -3,59 +3,64 @@
 Everything that happens is drawn from one `random.Random`; what reaches the controller is kept in a journal, as bytes.
 """
 
+import base64
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pytest
-from mockraft.server.apis.api import RequestContext, answer
+from mockraft.conformance.fuzz import (
+    acl_requests,
+    broker_requests,
+    partition_requests,
+    setting_requests,
+    topic_requests,
+)
+from mockraft.conformance.fuzz.generator import Generator
+from mockraft.conformance.fuzz.names import Names
+from mockraft.conformance.fuzz.steps import api_name
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.features import supported_features
 from mockraft.server.controller.image import Image, Partition
 from mockraft.server.controller.metadata_log import MetadataLog
+from mockraft.server.effects import Close, Send
+from mockraft.server.journal import Journal
+from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
-from mockraft.wire import error_codes, messages
-from mockraft.wire.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
+from mockraft.wire import api_keys, error_codes, messages
+from mockraft.wire.connection import read_response_body, write_request
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
-from mockraft.wire.messages.alter_partition_request import BrokerState as IsrMember
-from mockraft.wire.messages.alter_partition_request import PartitionData as IsrPartition
 from mockraft.wire.messages.alter_partition_request import TopicData as IsrTopic
 from mockraft.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest, DirectoryData
 from mockraft.wire.messages.assign_replicas_to_dirs_request import PartitionData as PlacedPartition
 from mockraft.wire.messages.assign_replicas_to_dirs_request import TopicData as PlacedTopic
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
-from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
-from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from mockraft.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 
 START_MS = 1_700_000_000_000
 LEVELS = (7, 11, 12, 16, 17, 22, 23, 29, 30, 30, 30, 30, 30, 30)
 BROKERS = 5
 TOPICS = 6
+METADATA_TOPIC_ID = bytes(15) + b"\1"
+LIVES = {"BrokerRegistration", "BrokerHeartbeat", "UnregisterBroker", "AssignReplicasToDirs"}
+DRAWN = [
+    draw
+    for room in (acl_requests, broker_requests, partition_requests, setting_requests, topic_requests)
+    for draw in room.DRAWS
+    if draw[1] not in LIVES  # the world's own brokers live their lives
+]
 
 
 class Input(NamedTuple):
-    """One thing that reached the controller: a request as bytes, a tick ("tick") or its restart ("restart")."""
+    """One thing that reached the node: the bytes of a request, a tick ("tick") or its restart ("restart")."""
 
     now_ms: int
-    what: int | str
-    version: int = 0
-    data: bytes = b""
+    what: bytes | str
 
 
 @dataclass
@@ -80,14 +85,26 @@ class World:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.chance = random.Random(seed)
-        self.config = ControllerConfig(metadata_version=self.chance.choice(LEVELS), session_timeout_ms=9000)
+        self.config = ControllerConfig(
+            metadata_version=self.chance.choice(LEVELS),
+            session_timeout_ms=9000,
+            delegation_token_secret_key=self.chance.choice((None, "key")),
+            super_users=self.chance.choice(("", "User:ANONYMOUS")),
+        )
         self.now_ms = START_MS
         self.journal: list[Input] = []
-        self.raft = Raft.open(self.config, self.now_ms, random.Random(seed))
-        self.log = self.raft.log
-        self.controller = Controller(self.config, self.raft, random.Random(seed), self.now_ms)
+        self.machine = Machine(self.config, seed)
+        self.log = self.machine.raft.log
         self.started_ms = self.now_ms
         self.brokers = {n: SimulatedBroker(n, self._directories(n)) for n in range(1, BROKERS + 1)}
+        self.correlation_id = 0
+        self.told_high_watermarks = [0]
+        self.asked: set[str] = set()
+        self.names = Names(self.config.cluster_id)
+        self.read_offset = 0
+        versions = {api_name(api.api_key): (api.min_version, api.max_version) for api in APIS.values()}
+        levels = {name: (each.min_level, each.max_level) for name, each in supported_features().items()}
+        self.generator = Generator(seed, self.names.model, versions, levels, DRAWN)
         self.events: list[tuple[int, Callable[[], None]]] = [
             (8, self.start_broker),
             (30, self.heartbeat),
@@ -96,18 +113,17 @@ class World:
             (2, self.lose_directory),
             (2, self.cordon),
             (1, self.unregister),
-            (5, self.create_topic),
-            (1, self.delete_topic),
-            (1, self.create_partitions),
-            (4, self.reassign),
-            (3, self.elect),
-            (3, self.set_config),
-            (15, self.propose_isr),
             (6, self.assign_directory),
             (3, self.send_stale),
             (20, self.let_time_pass),
+            (60, self.ask_anything),
+            (6, self.fetch_log),
             (1, self.restart_controller),
         ]
+
+    @property
+    def controller(self) -> Controller:
+        return self.machine.node.controller
 
     @property
     def image(self) -> Image:
@@ -121,24 +137,70 @@ class World:
         return str(event.__name__)
 
     def ask(self, request: Any, version: int) -> Any:
-        """The controller's answer to the request as it reads it from bytes."""
-        entry = Input(self.now_ms, request.api_key, version, request.write(version))
-        self.journal.append(entry)
-        return deliver(self.controller, entry)
+        """The node's answer to the request."""
+        self.correlation_id += 1
+        frame = self._deliver(write_request(request, version, self.correlation_id, "simulation"))
+        return read_answer(frame, request.api_key, version)
+
+    def ask_anything(self) -> None:
+        """Whatever a tool or a broker might ask, right or slightly wrong, itself or forwarded."""
+        for offset, (record, version) in self.log.records(self.read_offset):
+            self.names.take(record, version, offset)
+        self.read_offset = self.log.end_offset
+        step = self.generator.step()
+        if step.api == "UpdateFeatures" and not step.body.get("validateOnly"):
+            return  # which features there are is the seed's choice
+        if "NaN" in str(step.body):
+            return  # it is a quota like another, but no image that has it is like any other
+        self.asked.add(step.api)
+        self.correlation_id += 1
+        data = self.names.request_of(step, self.correlation_id)
+        frame = self._deliver(data)
+        if step.api == "CreateDelegationToken" and step.principal and frame is not None:
+            envelope = read_answer(frame, api_keys.ENVELOPE, 0)
+            if envelope.response_data:
+                token = read_answer(envelope.response_data, api_keys.CREATE_DELEGATION_TOKEN, step.version)
+                self.names.hmacs.append(base64.b64encode(token.hmac).decode())
+
+    def fetch_log(self) -> None:
+        """A broker reads the log from somewhere, and is told how far it is committed."""
+        partition = FetchPartition(
+            partition=0,
+            current_leader_epoch=self.log.leader_epoch,
+            fetch_offset=self.chance.randrange(self.log.start_offset, self.log.end_offset + 1),
+            last_fetched_epoch=self.log.leader_epoch,
+            partition_max_bytes=1 << 20,
+        )
+        topic = FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])
+        told = self.ask(FetchRequest(max_wait_ms=0, max_bytes=1 << 20, topics=[topic]), 17).responses[0].partitions[0]
+        assert told.error_code == 0, told
+        self.told_high_watermarks.append(told.high_watermark)
 
     def let_time_pass(self) -> None:
         """Some milliseconds to some seconds pass, and the controller does what comes due meanwhile, when it does."""
         until_ms = self.now_ms + self.chance.choice((20, 300, 1500, 4000))
-        while (due_ms := self.controller.next_tick_ms(self.now_ms)) <= until_ms:
+        while (due_ms := self.machine.node.next_tick_ms(self.now_ms)) <= until_ms:
             self.now_ms = due_ms
-            self.journal.append(Input(due_ms, "tick"))
-            self.controller.tick(due_ms)
+            self._enter(Input(due_ms, "tick"))
         self.now_ms = until_ms
 
     def restart_controller(self) -> None:
-        self.journal.append(Input(self.now_ms, "restart"))
-        self.controller = Controller(self.config, self.raft, self.controller.chance, self.now_ms)
+        self._enter(Input(self.now_ms, "restart"))
         self.started_ms = self.now_ms
+
+    def replayed(self) -> MetadataLog:
+        """The log of a new node that gets the same inputs at the same times."""
+        machine = Machine(self.config, self.seed)
+        for entry in self.journal:
+            machine.enter(entry)
+        return machine.raft.log
+
+    def _enter(self, entry: Input) -> bytes | None:
+        self.journal.append(entry)
+        return self.machine.enter(entry)
+
+    def _deliver(self, data: bytes) -> bytes | None:
+        return self._enter(Input(self.now_ms, data))
 
     def start_broker(self) -> None:
         """A dead broker starts, cleanly or not; a living one may tell its registration anew."""
@@ -188,85 +250,6 @@ class World:
         broker = self._any_broker()
         self.ask(UnregisterBrokerRequest(broker_id=broker.broker_id), 0)
         broker.alive = False
-
-    def create_topic(self) -> None:
-        name = f"topic-{self.chance.randrange(TOPICS)}"
-        topic = CreatableTopic(
-            name=name, num_partitions=self.chance.randint(1, 4), replication_factor=self.chance.randint(1, 3)
-        )
-        self.ask(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7)
-
-    def delete_topic(self) -> None:
-        if self.image.topics.by_id:
-            topic_id = self.chance.choice(list(self.image.topics.by_id))
-            self.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=topic_id)], timeout_ms=1000), 6)
-
-    def create_partitions(self) -> None:
-        found = self._any_partition()
-        if found is not None:
-            topic = self.image.topics.by_id[found[0]]
-            asked = CreatePartitionsTopic(name=topic.name, count=len(topic.partitions) + 1, assignments=None)
-            self.ask(CreatePartitionsRequest(topics=[asked], timeout_ms=1000), 3)
-
-    def reassign(self) -> None:
-        """A partition is sent to some brokers, or called back."""
-        found = self._any_partition()
-        if found is None:
-            return
-        topic_id, partition_id, partition = found
-        target = None
-        if not partition.is_reassigning or self.chance.random() < 0.5:
-            target = self.chance.sample(list(self.brokers), self.chance.randint(1, 3))
-        moved = ReassignablePartition(partition_index=partition_id, replicas=target)
-        topic = ReassignableTopic(name=self.image.topics.by_id[topic_id].name, partitions=[moved])
-        self.ask(AlterPartitionReassignmentsRequest(topics=[topic]), 1)
-
-    def elect(self) -> None:
-        """Some partition, or now and then all of them, by either kind of election."""
-        found = self._any_partition()
-        if found is None:
-            return
-        topic_id, partition_id, _ = found
-        places = [TopicPartitions(topic=self.image.topics.by_id[topic_id].name, partitions=[partition_id])]
-        request = ElectLeadersRequest(
-            election_type=self.chance.randint(0, 1),
-            topic_partitions=None if self.chance.random() < 0.2 else places,
-        )
-        self.ask(request, 2)
-
-    def set_config(self) -> None:
-        topics = list(self.image.topics.by_name)
-        if topics:
-            key, values = self.chance.choice(
-                (("min.insync.replicas", ["1", "2", "3"]), ("unclean.leader.election.enable", ["true", "false"]))
-            )
-            config = AlterableConfig(name=key, config_operation=0, value=self.chance.choice(values))
-            resource = AlterConfigsResource(resource_type=2, resource_name=self.chance.choice(topics), configs=[config])
-            self.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
-
-    def propose_isr(self) -> None:
-        """Some broker proposes some ISR, most often one that it may propose."""
-        found = self._any_partition()
-        if found is None:
-            return
-        topic_id, partition_id, partition = found
-        sender = partition.leader if self.chance.random() < 0.9 else self._any_broker().broker_id
-        registration = self.image.cluster.brokers.get(sender)
-        others = [replica for replica in partition.replicas if replica != partition.leader]
-        isr = [partition.leader, *self.chance.sample(others, self.chance.randint(0, len(others)))]
-        data = IsrPartition(
-            partition_index=partition_id,
-            leader_epoch=partition.leader_epoch,
-            partition_epoch=partition.partition_epoch - (self.chance.random() < 0.1),
-            leader_recovery_state=0 if self.chance.random() < 0.8 else partition.leader_recovery_state,
-            new_isr_with_epochs=[IsrMember(broker_id=member, broker_epoch=-1) for member in isr],
-        )
-        request = AlterPartitionRequest(
-            broker_id=sender,
-            broker_epoch=-1 if registration is None else registration.broker_epoch,
-            topics=[IsrTopic(topic_id=topic_id, partitions=[data])],
-        )
-        self.ask(request, 3)
 
     def assign_directory(self) -> None:
         found = self._any_partition()
@@ -347,47 +330,57 @@ class World:
         return [bytes([0x50 * n, *[broker_id] * 14, n]) for n in range(1, self.chance.randint(1, 3) + 1)]
 
 
-def deliver(controller: Controller, entry: Input) -> Any:
-    """Let the controller answer one journalled request."""
-    api = APIS[int(entry.what)]
-    ctx = RequestContext(
-        api_key=api.api_key,
-        api_version=entry.version,
-        correlation_id=1,
-        client_id="simulation",
-        connection_id=1,
-        listener="CONTROLLER",
-        principal="User:ANONYMOUS",
-        client_address="127.0.0.1",
-        forwarded=False,
-        now_ms=entry.now_ms,
-        apis=APIS,
-    )
-    request = messages.request(api.api_key).read(entry.data, entry.version)
-    response = answer(api, request, ctx, controller)
-    assert ctx.failure is None, ctx.failure
-    return messages.response(api.api_key).read(response.write(entry.version), entry.version)
+class Machine:
+    """The node of a world and what survives it: the same inputs make the same log."""
 
+    def __init__(self, config: ControllerConfig, seed: int) -> None:
+        self.config = config
+        self.chance = random.Random(seed)
+        self.raft = Raft.open(config, START_MS, random.Random(seed))
+        self._start(START_MS)
 
-def replay(journal: list[Input], config: ControllerConfig, seed: int) -> MetadataLog:
-    """The log of a new controller that gets the same inputs at the same times."""
-    raft = Raft.open(config, START_MS, random.Random(seed))
-    controller = Controller(config, raft, random.Random(seed), START_MS)
-    for entry in journal:
-        if entry.what == "tick":
-            controller.tick(entry.now_ms)
-        elif entry.what == "restart":
-            controller = Controller(config, raft, controller.chance, entry.now_ms)
+    def enter(self, entry: Input) -> bytes | None:
+        """Let one thing reach the node; what it sends, None for silence and for the end of the connection."""
+        if entry.what == "restart":
+            self._start(entry.now_ms)
+        elif entry.what == "tick":
+            self.node.tick(entry.now_ms)
         else:
-            deliver(controller, entry)
-    return raft.log
+            assert isinstance(entry.what, bytes)
+            return self._step(entry.what, entry.now_ms)
+        return None
+
+    def _start(self, now_ms: int) -> None:
+        controller = Controller(self.config, self.raft, self.chance, now_ms)
+        journal = Journal(4, 1 << 16)
+        journal.subscribe(self._look_for_failure)
+        self.node = Node(controller, APIS, journal, self.chance)
+        self.connection_id = 0
+        self._connect(now_ms)
+
+    def _look_for_failure(self, entry: Any) -> None:
+        failure = getattr(entry, "failure", None)
+        assert failure is None, failure
+
+    def _connect(self, now_ms: int) -> None:
+        self.connection_id += 1
+        self.node.connected(self.connection_id, "127.0.0.1:9", now_ms)
+
+    def _step(self, data: bytes, now_ms: int) -> bytes | None:
+        effects = self.node.step(self.connection_id, data, now_ms)
+        if any(isinstance(effect, Close) for effect in effects):
+            self.node.disconnected(self.connection_id, "closed", now_ms)
+            self._connect(now_ms)
+            return None
+        sent = [effect.data for effect in effects if isinstance(effect, Send)]
+        return b"".join(sent)[4:] or None
+
+
+def read_answer(frame: bytes | None, api_key: int, version: int) -> Any:
+    assert frame is not None
+    return read_response_body(frame, 4 + messages.response_header_version(api_key, version), api_key, version)
 
 
 @pytest.fixture
 def new_world() -> type[World]:
     return World
-
-
-@pytest.fixture
-def replay_journal() -> Callable[[list[Input], ControllerConfig, int], MetadataLog]:
-    return replay
