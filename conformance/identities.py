@@ -20,12 +20,16 @@ class RunIds:
 
 
 class Identities:
-    """The ids of case `number` of a run. `token` is part of every name; `broker_ids` is what was given out."""
+    """The ids of case `number` of a run.
+
+    `token` is part of every name; `broker_ids` are those given out; `tokens` the ids of delegation tokens it was given.
+    """
 
     def __init__(self, run: RunIds, number: int) -> None:
         self._chance = run.chance
         self.token = f"{run.token}-{number}-"
         self.broker_ids: set[int] = set()
+        self.tokens: set[str] = set()
         self._next_id = run.first_id + number * _IDS_OF_A_CASE
 
     def broker_id(self) -> int:

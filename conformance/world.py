@@ -281,6 +281,7 @@ class World:
             self.identities.token in text
             or fields.get("brokerId") in self.identities.broker_ids
             or fields.get("topicId") in self._topic_ids
+            or fields.get("tokenId") in self.identities.tokens
             or fields.get("resourceName") in {str(each) for each in self.identities.broker_ids}
         )
         if mine and record.kind == "TopicRecord":

@@ -134,7 +134,12 @@ def table(docs: Table = None) -> None:
     from mockraft.conformance_levels import runs_on_kafka, runs_on_mockraft
 
     with tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
-        text = as_markdown(asyncio.run(runs_on_mockraft()), runs_on_kafka(Path(folder)))
+        sides = {"mockraft": asyncio.run(runs_on_mockraft()), "Kafka": runs_on_kafka(Path(folder))}
+    for who, runs in sides.items():
+        for level, found in runs.items():
+            for verdict in found.failures:
+                typer.echo(f"{who} at {level}: {verdict.name}: {verdict.reason}", err=True)
+    text = as_markdown(sides["mockraft"], sides["Kafka"])
     if docs is None:
         typer.echo(text)
         return

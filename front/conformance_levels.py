@@ -11,7 +11,8 @@ from mockraft.conformance.parity_table import LEVELS
 from mockraft.controller_door import Controller
 from mockraft.kafka_processes import KafkaController, random_uuid
 
-AT_ONCE = 3
+AT_ONCE = 2
+TOKEN_KEY = "a secret of these tests"
 
 
 async def runs_on_mockraft() -> dict[int, Run]:
@@ -19,7 +20,7 @@ async def runs_on_mockraft() -> dict[int, Run]:
     places = asyncio.Semaphore(AT_ONCE)
 
     async def at(level: int) -> Run:
-        async with places, Controller(metadata_version=level) as controller:
+        async with places, Controller(metadata_version=level, delegation_token_secret_key=TOKEN_KEY) as controller:
             return await run(controller.bootstrap)
 
     return dict(zip(LEVELS, await asyncio.gather(*map(at, LEVELS)), strict=True))
@@ -32,7 +33,12 @@ def runs_on_kafka(directory: Path) -> dict[int, Run]:
     """
 
     def at(level: int) -> Run:
-        controller = KafkaController(directory / str(level), random_uuid(), release_version=LEVELS[level])
+        controller = KafkaController(
+            directory / str(level),
+            random_uuid(),
+            release_version=LEVELS[level],
+            properties={"delegation.token.secret.key": TOKEN_KEY},
+        )
         controller.format()
         controller.start()
         try:

@@ -1,8 +1,15 @@
-"""Delegation tokens at a controller."""
+"""Delegation tokens at a controller (KIP-48, KIP-900); most cases need one with delegation.token.secret.key."""
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 from mockraft.conformance.case import Rank, case
+from mockraft.conformance.expectation import NOT_EMPTY, NotApplicableError, above, difference, expect
+from mockraft.conformance.forwarding import forward
+from mockraft.conformance.records import record
+from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
@@ -31,3 +38,122 @@ async def _(world: World) -> None:
 @case("the description of tokens has no handler on a controller", AREA, "ControllerApis", Rank.QUIRK)
 async def _(world: World) -> None:
     await world.ask("DescribeDelegationToken", {"owners": []}, answer={"errorCode": codes.UNKNOWN_SERVER_ERROR})
+
+
+LEVEL = 14
+MANAGER = "DelegationTokenControlManager"
+HOUR_MS = 3_600_000
+LATEST = -1
+PATIENCE_S = 20.0
+PAUSE_S = 0.05
+
+
+async def create(world: World, *, answer: Tree, **fields: Any) -> Tree:
+    """A token that alice asks for through a broker; it is ended when the case is over."""
+    told = await forward(world, "CreateDelegationToken", {"maxLifetimeMs": LATEST, **fields}, 3, "alice")
+    if told["errorCode"] == codes.DELEGATION_TOKEN_AUTH_DISABLED:
+        raise NotApplicableError("the controller has no delegation.token.secret.key")
+    expect("the answer to CreateDelegationToken", answer, told)
+    world.identities.tokens.add(told["tokenId"])
+    return told
+
+
+async def eventually(world: World, api: str, tree: Tree, user: str, answer: Tree) -> None:
+    """Ask until the answer is this: a controller finds tokens in what it has published, a moment after they were made."""
+    deadline = asyncio.get_running_loop().time() + PATIENCE_S
+    while True:
+        told = await forward(world, api, tree, 2, user)
+        if difference(answer, told) is None or asyncio.get_running_loop().time() > deadline:
+            expect(f"the answer to {api}", answer, told)
+            return
+        await asyncio.sleep(PAUSE_S)
+
+
+async def end(world: World, token: Tree, user: str = "alice") -> None:
+    asked = {"hmac": token["hmac"], "expiryTimePeriodMs": -1}
+    await eventually(world, "ExpireDelegationToken", asked, user, {"errorCode": 0})
+
+
+GIVEN: Tree = {
+    "errorCode": 0,
+    "principalType": "User",
+    "principalName": "alice",
+    "tokenId": NOT_EMPTY,
+    "hmac": NOT_EMPTY,
+}
+
+
+@case("a token that is asked for through a broker is given and written", AREA, MANAGER, since=LEVEL)
+async def _(world: World) -> None:
+    renewers = [{"principalType": "User", "principalName": "bob"}]
+    token = await create(
+        world, renewers=renewers, answer={**GIVEN, "issueTimestampMs": above(0), "maxTimestampMs": above(0)}
+    )
+    told = {"owner": "User:alice", "requester": "User:alice", "renewers": ["User:bob"], "tokenId": token["tokenId"]}
+    times = {"issueTimestamp": token["issueTimestampMs"], "maxTimestamp": token["maxTimestampMs"]}
+    await world.wrote(record("DelegationToken", expirationTimestamp=token["expiryTimestampMs"], **told, **times))
+    await end(world, token)
+
+
+@case("a token may be given to another owner", AREA, "KIP-373", since=LEVEL)
+async def _(world: World) -> None:
+    owner = {"ownerPrincipalType": "User", "ownerPrincipalName": "carol"}
+    answer = {**GIVEN, "principalName": "carol", "tokenRequesterPrincipalName": "alice"}
+    await end(world, await create(world, **owner, answer=answer), "carol")
+
+
+@case("a token lives no longer than was asked for", AREA, MANAGER, since=LEVEL)
+async def _(world: World) -> None:
+    token = await create(world, maxLifetimeMs=HOUR_MS, answer=GIVEN)
+    expect("its longest life", HOUR_MS, token["maxTimestampMs"] - token["issueTimestampMs"])
+    expect("its first life", HOUR_MS, token["expiryTimestampMs"] - token["issueTimestampMs"])
+    await end(world, token)
+
+
+@case("a token is renewed by its owner", AREA, MANAGER, since=LEVEL)
+async def _(world: World) -> None:
+    token = await create(world, answer=GIVEN)
+    await world.records()
+    asked = {"hmac": token["hmac"], "renewPeriodMs": HOUR_MS}
+    await eventually(world, "RenewDelegationToken", asked, "alice", {"errorCode": 0, "expiryTimestampMs": above(0)})
+    await world.wrote(record("DelegationToken", tokenId=token["tokenId"], owner="User:alice"))
+    await end(world, token)
+
+
+@case("a token is renewed and ended by nobody else", AREA, MANAGER, since=LEVEL)
+async def _(world: World) -> None:
+    token = await create(world, answer=GIVEN)
+    mismatch = {"errorCode": codes.DELEGATION_TOKEN_OWNER_MISMATCH}
+    await eventually(world, "RenewDelegationToken", {"hmac": token["hmac"], "renewPeriodMs": 1}, "mallory", mismatch)
+    await eventually(
+        world, "ExpireDelegationToken", {"hmac": token["hmac"], "expiryTimePeriodMs": -1}, "mallory", mismatch
+    )
+    await end(world, token)
+
+
+@case("a token that is ended is gone", AREA, MANAGER, since=LEVEL)
+async def _(world: World) -> None:
+    token = await create(world, answer=GIVEN)
+    await world.records()
+    await end(world, token)
+    await world.wrote(record("RemoveDelegationToken", tokenId=token["tokenId"]))
+    asked = {"hmac": token["hmac"], "renewPeriodMs": HOUR_MS}
+    await eventually(world, "RenewDelegationToken", asked, "alice", {"errorCode": codes.DELEGATION_TOKEN_NOT_FOUND})
+
+
+@case("a token has renewers that are users", AREA, MANAGER, Rank.SHOULD, since=LEVEL)
+async def _(world: World) -> None:
+    renewers = [{"principalType": "Group", "principalName": "bob"}]
+    await create(world, renewers=renewers, answer={"errorCode": codes.INVALID_PRINCIPAL_TYPE})
+    await world.wrote()
+
+
+@case(
+    "tokens are not there before metadata.version 14",
+    AREA,
+    "MetadataVersion.isDelegationTokenSupported",
+    until=LEVEL - 1,
+)
+async def _(world: World) -> None:
+    await create(world, answer={"errorCode": codes.UNSUPPORTED_VERSION})
+    await world.wrote()

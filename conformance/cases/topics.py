@@ -201,7 +201,7 @@ async def _(world: World) -> None:
     await create(world, *asked, answer=[refused(codes.POLICY_VIOLATION, message)] * 2)
 
 
-@case("more records than a batch takes are refused", AREA, "QuorumController, KIP-631", Rank.SHOULD)
+@case("more records than a batch takes are refused", AREA, "QuorumController, KIP-631", Rank.SHOULD, alone=True)
 async def _(world: World) -> None:
     a = await world.broker()
     asked = world.creatable("t", *[[a]] * 10_000)

@@ -9,7 +9,7 @@ SESSION_TIMEOUT_MS = 3_000
 
 async def test_all_cases_pass_twice_and_leave_nothing_behind() -> None:
     cases = [case for case in all_cases() if case.area != "sessions"]
-    async with Controller(session_timeout_ms=NO_SESSION_ENDS_MS) as controller:
+    async with Controller(session_timeout_ms=NO_SESSION_ENDS_MS, delegation_token_secret_key="a key") as controller:
         for _ in range(2):
             found = await conformance.run(controller.bootstrap, cases=cases)
             assert [(each.name, each.reason) for each in found.unexplained] == []
