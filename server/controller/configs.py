@@ -196,6 +196,10 @@ def static_configs(config: "ControllerConfig") -> dict[str, str]:
     }
     if config.has_authorizer:
         found["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    if config.super_users:
+        found["super.users"] = config.super_users
+    if config.allow_everyone_if_no_acl_found:
+        found["allow.everyone.if.no.acl.found"] = "true"
     if config.data_dir is not None:
         found["log.dirs"] = str(config.data_dir)
     keys = config_keys.keys(BROKER)

@@ -295,11 +295,16 @@ def configs(side: Any) -> list[Any]:
         life.forward(user, incremental)
         legacy = alter_configs_request.AlterConfigsRequest(resources=config_resources(alter_configs_request))
         life.forward(user, legacy)
+    keys = ["authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found"]
+    node = describe_configs_request.DescribeConfigsResource(
+        resource_type=4, resource_name="3000", configuration_keys=keys
+    )
+    life.direct(describe_configs_request.DescribeConfigsRequest(resources=[node], include_synonyms=True))
     return life.told
 
 
 def test_configs_are_changed_by_whom_may(on_both: Callable[..., tuple[Any, Any]]) -> None:
-    theirs, ours = on_both(configs, **WITH_AUTHORIZER)
+    theirs, ours = on_both(configs, **WITH_AUTHORIZER, allow_everyone_if_no_acl_found=True)
     assert theirs == ours
 
 
