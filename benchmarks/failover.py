@@ -81,7 +81,7 @@ def active(controllers: Controllers, broker_ids: Iterator[int]) -> int:
             try:
                 if asker.ask(request, 4).error_code == 0:
                     return node_id
-            except (TimeoutError, OSError):
+            except OSError:
                 pass
             finally:
                 asker.close()
