@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from mockraft.server.apis.api import RequestContext
     from mockraft.server.controller.controller import Controller
 
+_log = logging.getLogger("mockraft.authorizer")
+
 
 def is_allowed(
     controller: Controller, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
@@ -26,7 +29,10 @@ def is_allowed(
         return True
     host = _host(ctx.client_address, ctx.forwarded)
     acls = controller.image.security.acl_index
-    return authorizer.allows(acls, ctx.principal, host, operation, resource_type, name)
+    allowed = authorizer.allows(acls, ctx.principal, host, operation, resource_type, name)
+    if not allowed:
+        _log.debug("%s from %s may not %s %s %r", ctx.principal, host, operation.name, resource_type.name, name)
+    return allowed
 
 
 def is_allowed_on_cluster(controller: Controller, ctx: RequestContext, operation: AclOperation) -> bool:
@@ -70,9 +76,15 @@ def check_configs(
 
 @lru_cache(maxsize=4096)
 def _host(client_address: str, forwarded: bool) -> str:
-    """The address as InetAddress.getHostAddress has it; of one that came on this listener the port is cut off."""
+    """The address as InetAddress.getHostAddress has it; of one that came on this listener the port is cut off.
+
+    What is no address (a socket whose peer is gone) is left as it is: only ACLs for every host take it in.
+    """
     text = client_address if forwarded else client_address.rpartition(":")[0]
-    address = ipaddress.ip_address(text.partition("%")[0])
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return text
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
     if address.ipv4_mapped is not None:

@@ -123,6 +123,7 @@ def test_below_the_level_of_describe_cluster_nobody_is_judged(new_cluster: Any) 
         ("fe80::a%eth0:50000", False, "fe80:0:0:0:0:0:0:a"),
         ("2001:db8::1", True, "2001:db8:0:0:0:0:0:1"),
         ("::ffff:10.1.2.3", True, "10.1.2.3"),
+        ("unknown", True, "unknown"),
     ],
 )
 def test_hosts_are_compared_in_java_s_form(new_cluster: Any, client_address: str, forwarded: bool, host: str) -> None:
