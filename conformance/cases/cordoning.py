@@ -108,7 +108,7 @@ async def _(world: World) -> None:
 @case(
     "a topic may be assigned to a broker with all directories cordoned",
     AREA,
-    "KIP-1066 differs, PlacementSpec",
+    "KIP-1066 says otherwise",
     Rank.QUIRK,
     since=30,
 )
@@ -120,7 +120,11 @@ async def _(world: World) -> None:
 
 
 @case(
-    "a partition may be moved to a broker with all directories cordoned", AREA, "KIP-1066 differs", Rank.QUIRK, since=30
+    "a partition may be moved to a broker with all directories cordoned",
+    AREA,
+    "KIP-1066 says otherwise",
+    Rank.QUIRK,
+    since=30,
 )
 async def _(world: World) -> None:
     a, b = await world.broker(), await world.broker(cordoned=[0])

@@ -7,6 +7,7 @@ from typing import Any
 
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import ANYTHING, expect
+from mockraft.conformance.forwarding import LOOPBACK, principal_bytes
 from mockraft.conformance.raw_bytes import CORRELATION_ID, answered, written
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree, in_base64
@@ -15,8 +16,7 @@ from mockraft.wire import error_codes as codes
 
 AREA = "envelope"
 SOURCE = "EnvelopeUtils.handleEnvelopeRequest"
-ANONYMOUS = b"\0\0\x05User\x0aANONYMOUS\0\0"
-LOOPBACK = b"\x7f\0\0\1"
+ANONYMOUS = principal_bytes("ANONYMOUS")
 DELETE_VERSION = 6
 
 

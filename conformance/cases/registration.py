@@ -49,7 +49,7 @@ async def _(world: World) -> None:
     await world.wrote(record("RegisterBroker", endPoints=[], rack=None))
 
 
-@case("the features of a registration are written as sent", AREA, f"{TEST}.testRegisterWithDuplicateDirectoryId")
+@case("the features of a registration are written as sent", AREA, f"{TEST}.testReplayRegisterBrokerRecord")
 async def _(world: World) -> None:
     broker = await world.register()
     sent = [

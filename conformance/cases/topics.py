@@ -193,7 +193,10 @@ async def _(world: World) -> None:
 
 
 @case(
-    "more than 10,000 partitions in a request are refused", AREA, f"{TEST}.validateTotalNumberOfPartitions", Rank.SHOULD
+    "more than 10,000 partitions in a request are refused",
+    AREA,
+    "ReplicationControlManager.validateTotalNumberOfPartitions",
+    Rank.SHOULD,
 )
 async def _(world: World) -> None:
     message = "Excessively large number of partitions per request."
