@@ -24,6 +24,9 @@ RECOVERED: Final = 0
 RECOVERING: Final = 1
 NO_RECOVERY_CHANGE: Final = -1
 
+_INDEXES: Final = tuple(range(10_000))
+"""Partition indexes that all topics share, as Python makes a new int of each number it reads."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
@@ -193,6 +196,8 @@ class TopicsImage:
                 yield partition.to_record(topic.topic_id, partition_id, version)
 
     def _put(self, topic: Topic, partition_id: int, partition: Partition) -> None:
+        if 0 <= partition_id < len(_INDEXES):
+            partition_id = _INDEXES[partition_id]
         self.index.replace((topic.topic_id, partition_id), topic.partitions.get(partition_id), partition)
         topic.partitions[partition_id] = partition
 
