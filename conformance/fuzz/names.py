@@ -23,7 +23,7 @@ _EPOCHS = {"brokerEpoch", "previousBrokerEpoch", "finalizedFeaturesEpoch"}
 _TIMES = {"issueTimestampMs", "expiryTimestampMs", "maxTimestampMs", "issueTimestamp", "expirationTimestamp",
           "maxTimestamp", "lastFetchTimestamp", "lastCaughtUpTimestamp"}  # fmt: skip
 _PRODUCER_IDS = {"producerIdStart", "nextProducerId"}
-_OWN = {"clusterId", "logEndOffset", "highWatermark", "replicaDirectoryId", "port", "leaderEpoch@quorum"}
+_OWN = {"clusterId", "logEndOffset", "highWatermark", "replicaDirectoryId"}
 _INT64 = 1 << 63
 
 
@@ -37,6 +37,7 @@ class Names:
         self.cluster_id = cluster_id
         self.own_texts = {cluster_id: "$cluster"} if cluster_id else {}
         self.node_id = -1
+        self.port = -1
         self.salt = ""
         self.model = Model()
         self.hmacs: list[str] = []
@@ -100,22 +101,19 @@ class Names:
             return "time" if tree > 0 else tree
         if key in _PRODUCER_IDS:
             return tree - self._producer_id_base if tree > 0 else tree
-        return "own" if key in _OWN else tree
+        return "own" if key in _OWN or (key == "port" and tree == self.port) else tree
 
     def _named_text(self, text: str, key: str) -> str:
         if key in _OWN:
             return "own"
-        if key in {"tokenId", "hmac", "id"} and text:
-            return self._drawn.setdefault(text, f"{key} {len(self._drawn)}") if key != "id" else self._known_id(text)
+        if key in {"tokenId", "hmac"} and text:
+            return self._drawn.setdefault(text, f"{key} {len(self._drawn)}")
         for own, name in self.own_texts.items():
             text = text.replace(own, name)
         text = _PRINTED_REQUEST.sub("a request", text)
         if "epoch" in text:
             text = _EPOCH_IN_TEXT.sub(lambda found: str(self._epoch(int(found.group()))), text)
         return _UUID.sub(lambda found: self._ids.get(found.group(), found.group()), text)
-
-    def _known_id(self, text: str) -> str:
-        return self._ids.get(text, text)
 
     def _epoch(self, value: int) -> str | int:
         index = bisect_left(self._offsets, value)

@@ -32,6 +32,7 @@ class Side(Names):
         self.name = name
         self.control_batches = 0
         self._address = (host, int(port))
+        self.port = int(port)
         self._timeout_s = timeout_s
         self._correlation_id = 0
         self._leader_epoch = self._last_epoch = self._offset = 0

@@ -19,9 +19,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from mockraft.wire import api_keys, messages, uuids
-from mockraft.wire.json_form import to_json
-from mockraft.wire.message import Message
+from mockraft.wire import messages, uuids
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema
 
 Tree = dict[str, Any]
@@ -68,7 +66,7 @@ def api_key(api: str) -> int:
 
 
 def api_name(key: int) -> str:
-    """The name by which `Step` calls an API: `api_keys.name` in camel case."""
+    """The name by which `Step` calls an API."""
     return messages.request(key).__name__.removesuffix("Request")
 
 
@@ -142,11 +140,3 @@ def places(tree: Any, spec: StructSpec, version: int) -> Iterator[tuple[Any, Any
         if each.struct is not None:
             for inner in value if each.is_array else [value]:
                 yield from places(inner, each.struct, version)
-
-
-def answer_json(message: Message, version: int) -> Tree:
-    """A response as JSON."""
-    return to_json(message, version)
-
-
-__all__ = ["Step", "answer_json", "api_key", "api_keys", "api_name", "fitted", "places", "replaced", "request_class"]
