@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from mockraft.kafka_jars import classpath, java
-from mockraft.server.controller.placement import UsableBroker, place
+from mockraft.server.controller.placement import UsableBroker, in_racks, place
 from mockraft.server.controller.result import ApiError
 
 pytestmark = pytest.mark.real_kafka
@@ -45,7 +45,7 @@ def shapes() -> list[tuple[str, int, int, list[UsableBroker]]]:
 
 def ours(kind: str, partitions: int, factor: int, brokers: list[UsableBroker]) -> str:
     try:
-        placed = place(brokers, partitions, factor, Steady(kind))
+        placed = place(in_racks(brokers), partitions, factor, Steady(kind))
     except ApiError as refusal:
         return str(refusal.message)
     return " ".join(str(replicas).replace(" ", "") for replicas in placed)
