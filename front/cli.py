@@ -1,5 +1,6 @@
 """The command `mockraft`."""
 
+import gc
 import sys
 
 import typer
@@ -29,7 +30,10 @@ def application(*, only_serve: bool = False) -> typer.Typer:
 
 def main() -> None:
     """Run the command line."""
-    application(only_serve=sys.argv[1:2] == ["serve"])(prog_name="mockraft")
+    only_serve = sys.argv[1:2] == ["serve"]
+    if only_serve:
+        gc.disable()  # nothing is garbage while it starts; serve turns it on again
+    application(only_serve=only_serve)(prog_name="mockraft")
 
 
 def _no_options_of_its_own() -> None:

@@ -289,6 +289,7 @@ async def _run(config: ControllerConfig, controllers: int, chance: random.Random
             fleet = await start_brokers(addresses, config.cluster_id, brokers, chance=chance, **own)
             undo.push_async_callback(fleet.shut_down)
         gc.freeze()
+        gc.enable()
         await stopped.wait()
         _log.info("stopping")
     return 0
