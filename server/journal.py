@@ -87,8 +87,8 @@ class Exchange:
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of the two frames."""
-        return len(self.request_frame) + len(self.response_frame)
+        """Bytes of the two frames and of the failure's text."""
+        return len(self.request_frame) + len(self.response_frame) + len(self.failure or "")
 
     @property
     def api(self) -> str:
@@ -160,8 +160,8 @@ class ClosedConnection:
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of the refused frame."""
-        return len(self.refused_frame)
+        """Bytes of the refused frame and of the reason, which may quote what a stranger said."""
+        return len(self.refused_frame) + len(self.reason)
 
     def to_json(self) -> dict[str, Any]:
         """The line as a JSON tree."""
@@ -184,11 +184,14 @@ class BrokenTick:
 
     __slots__ = ("at_ms", "failure")
 
-    bytes_held = 0
-
     def __init__(self, at_ms: int, failure: str) -> None:
         self.at_ms = at_ms
         self.failure = failure
+
+    @property
+    def bytes_held(self) -> int:
+        """Bytes of the failure's text."""
+        return len(self.failure)
 
     def to_json(self) -> dict[str, Any]:
         """The line as a JSON tree."""
@@ -201,7 +204,7 @@ class BrokenTick:
 Entry = Exchange | ClosedConnection | BrokenTick
 
 ENTRY_OVERHEAD_BYTES = 512
-"""What an entry costs beside its frames, roughly; so that a ring of tiny frames is bounded in bytes too."""
+"""What an entry costs beside its frames and texts, roughly; so that a ring of tiny ones is bounded in bytes too."""
 
 
 class Journal:
@@ -227,7 +230,7 @@ class Journal:
     def add_exchange(self, exchange: Exchange) -> None:
         """Keep an exchange."""
         self.exchanges_by_api[exchange.api_key] += 1
-        self._keep(exchange, len(exchange.request_frame) + len(exchange.response_frame))
+        self._keep(exchange)
         if exchange.failure is not None:
             self.failures += 1
             self._tell_failure(exchange)
@@ -235,13 +238,13 @@ class Journal:
     def add_closed(self, closed: ClosedConnection, kind: str) -> None:
         """Keep a closed connection; `kind` is the reason without its numbers, to count by."""
         self.closed_by_reason[kind] += 1
-        self._keep(closed, len(closed.refused_frame))
+        self._keep(closed)
         self._tell_failure(closed)
 
     def add_broken_tick(self, broken: BrokenTick) -> None:
         """Keep a failure of periodic work."""
         self.failures += 1
-        self._keep(broken, 0)
+        self._keep(broken)
         self._tell_failure(broken)
 
     def exchanges(self, api_key: int | None = None) -> list[Exchange]:
@@ -270,10 +273,10 @@ class Journal:
         for entry in tuple(self.entries):
             yield json.dumps(entry.to_json(), separators=(",", ":"))
 
-    def _keep(self, entry: Entry, frame_bytes: int) -> None:
+    def _keep(self, entry: Entry) -> None:
         entries = self.entries
         entries.append(entry)
-        self.bytes_held += frame_bytes + ENTRY_OVERHEAD_BYTES
+        self.bytes_held += entry.bytes_held + ENTRY_OVERHEAD_BYTES
         while len(entries) > self.entries_max or (self.bytes_held > self.bytes_max and len(entries) > 1):
             self.bytes_held -= entries.popleft().bytes_held + ENTRY_OVERHEAD_BYTES
             self.dropped += 1
@@ -285,9 +288,10 @@ class Journal:
             listener(entry)
 
 
-def without_secrets(request: Request) -> bytes:
-    """The frame of a SaslAuthenticate as it may be kept: a token of PLAIN is a password."""
-    return request.frame[: request.body_offset] + SaslAuthenticateRequest().write(request.api_version)
+def without_secrets(request: Request) -> Request:
+    """A SaslAuthenticate as it may be kept: a token of PLAIN is a password."""
+    empty = SaslAuthenticateRequest().write(request.api_version)
+    return request._replace(frame=request.frame[: request.body_offset] + empty)
 
 
 def _request_body(frame: bytes, messages: Any) -> Any:

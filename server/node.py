@@ -37,6 +37,9 @@ BURST_BYTES_MAX = 1 << 20
 
 REFUSED_FRAME_BYTES_KEPT = 1024
 
+DEADLINES_KEPT = 1024
+"""Deadlines of requests that wait no more are forgotten when there are so many."""
+
 BROKEN_TICK_PAUSE_MS = 100
 
 
@@ -258,10 +261,19 @@ class Node:
             connection.parked = parked
             self._parked[connection.connection_id] = connection
             if parked.deadline_ms < NEVER_MS:
-                self._parked_count += 1
-                heapq.heappush(self._deadlines, (parked.deadline_ms, self._parked_count, parked))
+                self._push_deadline(parked)
             return 0
         return self._send(connection, api, request, body, ctx, response, now_ms, effects)
+
+    def _push_deadline(self, parked: ParkedRequest) -> None:
+        deadlines = self._deadlines
+        if len(deadlines) > DEADLINES_KEPT + 2 * len(self._parked):
+            # Requests that were answered before their time, which the client chose and may be weeks away.
+            waiting = {connection.parked for connection in self._parked.values()}
+            deadlines[:] = [entry for entry in deadlines if entry[2] in waiting]
+            heapq.heapify(deadlines)
+        self._parked_count += 1
+        heapq.heappush(deadlines, (parked.deadline_ms, self._parked_count, parked))
 
     def _log_in(self, connection: Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> bool:
         """Let the connection's log-in judge a frame; False where the APIs are to answer it."""
@@ -318,13 +330,15 @@ class Node:
         header_version = self.messages.response_header_version(request.api_key, version)
         data = write_response(body_bytes, request.correlation_id, header_version)
         effects.append(Send(connection.connection_id, data))
+        if request.api_key == api_keys.SASL_AUTHENTICATE:
+            request = without_secrets(request)
         self.journal.add_exchange(
             Exchange(
                 connection.connection_id,
                 ctx.now_ms,
                 now_ms,
                 request,
-                request.frame if request.api_key != api_keys.SASL_AUTHENTICATE else without_secrets(request),
+                request.frame,
                 data,
                 version,
                 api.served_by,

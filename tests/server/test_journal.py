@@ -85,6 +85,21 @@ def test_is_bounded_in_entries() -> None:
     assert journal.counters()["exchanges"] == {"BrokerHeartbeat": 10}
 
 
+@pytest.mark.parametrize("kept", ["closed", "broken tick", "failure"])
+def test_texts_count_as_bytes_held(kept: str) -> None:
+    journal = Journal(entries_max=1000, bytes_max=1 << 20)
+    for _ in range(100):
+        text = "x" * (1 << 18)
+        if kept == "closed":
+            journal.add_closed(closed(text), "authentication")
+        elif kept == "broken tick":
+            journal.add_broken_tick(BrokenTick(1006, text))
+        else:
+            journal.add_exchange(heartbeat(failure=text))
+    assert len(journal.entries) == 3
+    assert journal.bytes_held <= journal.bytes_max
+
+
 def test_is_bounded_in_bytes() -> None:
     journal = Journal(entries_max=1000, bytes_max=10 * ENTRY_OVERHEAD_BYTES)
     for _ in range(100):

@@ -1,4 +1,5 @@
 import struct
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,7 @@ from mockraft.server.apis.api import Api, Parked
 from mockraft.server.controller.result import ApiError
 from mockraft.server.effects import AwaitSent, Close, PauseReading, ResumeReading
 from mockraft.server.journal import BrokenTick
-from mockraft.server.node import BURST_REQUESTS_MAX
+from mockraft.server.node import BURST_REQUESTS_MAX, DEADLINES_KEPT
 from mockraft.wire import error_codes
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
@@ -146,6 +147,27 @@ def test_forgets_a_parked_request_whose_connection_ended(rig: Any) -> None:
     rig.node.disconnected(connection, "the peer closed", rig.now_ms)
     assert rig.tick(rig.now_ms + 500) == []
     assert rig.node.connections == 0
+
+
+def test_parked_requests_whose_connections_ended_do_not_pile_up(make_rig: Any) -> None:
+    waiting: weakref.WeakSet[Callable[[int, bool], Any]] = weakref.WeakSet()
+
+    def for_weeks(request: Any, ctx: Any, controller: Any) -> Parked:
+        def retry(now_ms: int, expired: bool) -> Any:
+            return None
+
+        waiting.add(retry)
+        return Parked(ctx.now_ms + 2_000_000_000, retry)
+
+    rig = make_rig(parking_api(for_weeks))
+    for _ in range(2 * DEADLINES_KEPT):
+        connection = rig.connect()
+        rig.send(connection, rig.frame(AllocateProducerIdsRequest(), 0))
+        rig.node.disconnected(connection, "the peer closed", rig.now_ms)
+    patient = rig.connect()
+    rig.send(patient, rig.frame(AllocateProducerIdsRequest(), 0))
+    assert rig.node.parked == 1
+    assert len(waiting) <= DEADLINES_KEPT + 4
 
 
 def test_says_a_refusal_in_the_apis_error_form(make_rig: Any) -> None:

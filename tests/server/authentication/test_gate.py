@@ -30,6 +30,16 @@ def test_thousands_of_wrong_passwords_leave_nothing_behind(make_listener: Callab
     assert not listener.node.next_tick_ms(listener.now_ms) < listener.now_ms
 
 
+def test_the_journal_holds_nothing_of_a_token_not_even_out_of_sight(make_listener: Callable[..., Any]) -> None:
+    listener = make_listener()
+    peer = listener.connect()
+    peer.handshake("PLAIN")
+    peer.request(SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + bytes(400_000)), 2)
+    exchange = listener.node.journal.exchanges()[-1]
+    assert exchange.request.auth_bytes == b""
+    assert exchange._header.frame is exchange.request_frame
+
+
 def test_whoever_is_turned_away_counts_as_a_connection_until_it_is_over(make_listener: Callable[..., Any]) -> None:
     listener = make_listener(connections_max=2)
     for _ in range(2):
