@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +103,7 @@ class DataDir:
         else:
             directory_id = NO_DIRECTORY_ID if election.voted is None else election.voted.directory_id
             state |= {"votedDirectoryId": uuids.text_of(directory_id), "data_version": 1}
-        replace_file(self.partition_path / "quorum-state", json.dumps(state, separators=(",", ":")).encode())
+        replace_file(self.partition_path / "quorum-state", [json.dumps(state, separators=(",", ":")).encode()])
 
     def read_leader_epochs(self) -> list[tuple[int, int]]:
         """The (epoch, start offset) pairs of leader-epoch-checkpoint, empty when there is no such file."""
@@ -120,7 +120,7 @@ class DataDir:
     def write_leader_epochs(self, epochs: Sequence[tuple[int, int]]) -> None:
         """Replace leader-epoch-checkpoint (LeaderEpochCheckpointFile, version 0)."""
         lines = ["0", str(len(epochs)), *(f"{epoch} {start}" for epoch, start in epochs), ""]
-        replace_file(self.partition_path / "leader-epoch-checkpoint", "\n".join(lines).encode())
+        replace_file(self.partition_path / "leader-epoch-checkpoint", ["\n".join(lines).encode()])
 
     def _identify(self, cluster_id: str, node_id: int, directory_id: bytes) -> bytes:
         path = self.path / "meta.properties"
@@ -135,13 +135,13 @@ class DataDir:
         self.partition_path.mkdir(exist_ok=True)
         topic = self.partition_path / "partition.metadata"
         if not topic.exists():
-            replace_file(topic, f"version: 0\ntopic_id: {uuids.text_of(TOPIC_ID)}".encode())
+            replace_file(topic, [f"version: 0\ntopic_id: {uuids.text_of(TOPIC_ID)}".encode()])
         if "directory.id" in found:
             return _uuid(path, found["directory.id"])
         found |= {"cluster.id": cluster_id, "directory.id": uuids.text_of(directory_id), "node.id": str(node_id)}
         found["version"] = "1"
         text = "".join(f"{key}={value}\n" for key, value in sorted(found.items()))
-        replace_file(path, f"#\n{text}".encode())
+        replace_file(path, [f"#\n{text}".encode()])
         return directory_id
 
 
@@ -155,14 +155,21 @@ def cluster_id_of(path: Path) -> str | None:
         raise DataDirError(f"{path / 'meta.properties'}: cannot be read: {error}") from error
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file so that a crash leaves the old one or the new one, whole."""
-    beside = path.with_name(path.name + ".tmp")
-    with beside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+def replace_file(path: Path, parts: Iterable[bytes], suffix: str = ".tmp") -> None:
+    """Write a file so that a crash leaves the old one or the new one, whole.
+
+    Until it is whole its name ends in `suffix`. OSError when it cannot be written.
+    """
+    beside = path.with_name(path.name + suffix)
+    try:
+        with beside.open("wb") as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
     sync_directory(path.parent)
 
 

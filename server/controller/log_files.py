@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller import features, snapshot
-from mockraft.server.controller.data_dir import DataDir, DataDirError, sync_directory
+from mockraft.server.controller.data_dir import DataDir, DataDirError, replace_file
 from mockraft.server.controller.log_storage import LogStorage
 from mockraft.server.controller.quorum import Election
 from mockraft.server.controller.snapshot import Snapshot, SnapshotId
@@ -88,16 +87,9 @@ class LogFiles:
     def store_snapshot(self, snapshot_id: SnapshotId, batches: Iterable[bytes]) -> Snapshot:
         """Write a snapshot's file. OSError when it cannot be written."""
         path = self.path / snapshot_id.file_name
-        partial = path.with_name(path.name + ".part")
         try:
-            with partial.open("wb") as file:
-                file.writelines(batches)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-            sync_directory(self.path)
+            replace_file(path, batches, snapshot.PARTIAL_SUFFIX.removeprefix(snapshot.SUFFIX))
         except OSError:
-            partial.unlink(missing_ok=True)
             path.unlink(missing_ok=True)
             raise
         return Snapshot(snapshot_id, path)

@@ -171,15 +171,15 @@ def test_a_damaged_directory_id_is_named(tmp_path: Path) -> None:
 
 def test_a_crash_while_a_file_is_replaced_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
-    data_dir.replace_file(path, b"old")
+    data_dir.replace_file(path, [b"old"])
 
     def fail(_: object) -> None:
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(data_dir.os, "fsync", fail)
     with pytest.raises(OSError, match="Input/output error"):
-        data_dir.replace_file(path, b"new")
-    assert path.read_bytes() == b"old"
+        data_dir.replace_file(path, [b"new"])
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("file", b"old")]
 
 
 def test_uuids_are_drawn_as_kafka_draws_them() -> None:

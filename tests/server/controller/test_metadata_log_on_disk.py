@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller import log_files, log_storage
+from mockraft.server.controller import data_dir, log_storage
 from mockraft.server.controller.data_dir import DataDirError, StorageError
 from mockraft.server.controller.metadata_log import EpochEndOffset, MetadataLog
 from mockraft.server.controller.result import ControllerResult
@@ -177,7 +177,7 @@ def test_a_snapshot_that_cannot_be_written_is_left_for_later(
     log.append([topic(1)], 2000)
 
     with monkeypatch.context() as patch:
-        patch.setattr(log_files.os, "fsync", full_disk)
+        patch.setattr(data_dir.os, "fsync", full_disk)
         assert log.write_snapshot([topic(1)], 3000) is None
     assert "cannot be written: [Errno 28] No space left" in caplog.text
     assert not list(tmp_path.rglob("*.checkpoint*"))
