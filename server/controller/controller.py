@@ -133,10 +133,10 @@ class Controller:
             base_offset = self.log.append(batch, now_ms)
             for offset, (record, _) in enumerate(batch, base_offset):
                 self.apply(record, offset)
-            self._applied_offset = base_offset + len(batch)
-        end_offset = self.log.end_offset
-        if self.log.high_watermark < end_offset:
-            self.pending_offset = end_offset
+            end_offset = self._applied_offset = base_offset + len(batch)
+            # At once, for the next batch may fail, and then others see this one.
+            if self.log.high_watermark < end_offset:
+                self.pending_offset = end_offset
         if result.reason:
             _log.info("%s (%d records up to offset %d)", result.reason, len(records), end_offset - 1)
         return result.response
