@@ -7,10 +7,9 @@ must have caught up with the log as an observer, and then becomes a voter by a V
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.raft_requests import check_cluster_id, endpoints_of, listener_of, refusal_text, when_changed
+from mockraft.server.apis.raft_requests import endpoints_of, listener_of, refusal_text, voter_to_change, when_changed
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
 from mockraft.server.controller.result import ApiError
 from mockraft.server.raft import voter_changes
 from mockraft.wire import error_codes
@@ -20,14 +19,8 @@ from mockraft.wire.messages.add_raft_voter_response import AddRaftVoterResponse
 
 def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     """The outcome, once the new voters are committed, or in the log where no more is asked for."""
-    check_cluster_id(request, controller)
     raft = controller.raft
-    refused = voter_changes.check_leads(raft, raft.epoch)
-    if refused:
-        return AddRaftVoterResponse(error_code=refused)
-    key = ReplicaKey(request.voter_id, request.voter_directory_id)
-    if key.id < 0 or key.directory_id == NO_DIRECTORY_ID:
-        raise ApiError(error_codes.INVALID_REQUEST, "Add voter request didn't include a valid voter")
+    key = voter_to_change(request, controller, "Add")
     endpoints = endpoints_of(request.listeners)
     if listener_of(endpoints, raft) is None:
         named = ", ".join(f"ListenerName({name})={host}/<unresolved>:{port}" for name, host, port in endpoints)

@@ -7,20 +7,11 @@ process; here it is answered with UNKNOWN_SERVER_ERROR and not believed.
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.raft_requests import (
-    is_meant,
-    leader_among,
-    leader_and_epoch,
-    node_endpoints,
-    only_partition,
-    voter_refusal,
-)
+from mockraft.server.apis.raft_requests import hear_leader, is_meant, leader_and_epoch, node_endpoints, only_partition
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum import TOPIC_NAME
-from mockraft.server.controller.result import ApiError
 from mockraft.server.raft.raft import Raft
-from mockraft.server.raft.transitions import InconsistentLeaderError
 from mockraft.wire import error_codes
 from mockraft.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from mockraft.wire.messages.begin_quorum_epoch_response import (
@@ -52,17 +43,10 @@ def error(_request: Any, error_code: int, _message: str | None) -> Any:
 
 
 def _begin(raft: Raft, request: Any, partition: Any, now_ms: int) -> int:
-    refused = voter_refusal(raft, partition.leader_id, partition.leader_epoch)
-    if refused:
-        return refused
-    leader = leader_among(request.leader_endpoints, raft, partition.leader_id)
-    try:
-        raft.hear_of_leader(partition.leader_id, partition.leader_epoch, leader, now_ms)
-    except InconsistentLeaderError as wrong:
-        raise ApiError(error_codes.UNKNOWN_SERVER_ERROR, str(wrong)) from wrong
-    if not is_meant(raft, request.voter_id, partition.voter_directory_id):
+    refused = hear_leader(raft, request, partition, now_ms)
+    if not refused and not is_meant(raft, request.voter_id, partition.voter_directory_id):
         return error_codes.INVALID_VOTER_KEY
-    return error_codes.NONE
+    return refused
 
 
 API = Api(

@@ -7,19 +7,10 @@ as in BeginQuorumEpoch.
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.raft_requests import (
-    leader_among,
-    leader_and_epoch,
-    node_endpoints,
-    only_partition,
-    voter_refusal,
-)
+from mockraft.server.apis.raft_requests import hear_leader, leader_and_epoch, node_endpoints, only_partition
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum import NO_DIRECTORY_ID, TOPIC_NAME, ReplicaKey
-from mockraft.server.controller.result import ApiError
-from mockraft.server.raft.transitions import InconsistentLeaderError
-from mockraft.wire import error_codes
 from mockraft.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from mockraft.wire.messages.end_quorum_epoch_response import (
     EndQuorumEpochResponse,
@@ -35,15 +26,9 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     """The leader leads no more: elect soon, the sooner the further in front among the successors."""
     partition = only_partition(request, controller)
     raft = controller.raft
-    leader_id = partition.leader_id
-    refused = voter_refusal(raft, leader_id, partition.leader_epoch)
+    refused = hear_leader(raft, request, partition, ctx.now_ms)
     if not refused:
-        leader = leader_among(request.leader_endpoints, raft, leader_id)
-        try:
-            raft.hear_of_leader(leader_id, partition.leader_epoch, leader, ctx.now_ms)
-        except InconsistentLeaderError as wrong:
-            raise ApiError(error_codes.UNKNOWN_SERVER_ERROR, str(wrong)) from wrong
-        raft.epoch_ends(leader_id, _successors(partition), ctx.now_ms)
+        raft.epoch_ends(partition.leader_id, _successors(partition), ctx.now_ms)
     data = leader_and_epoch(PartitionData, raft)
     data.error_code = refused
     response = EndQuorumEpochResponse(topics=[TopicData(topic_name=TOPIC_NAME, partitions=[data])])

@@ -7,12 +7,13 @@ from typing import Any
 
 from mockraft.server.apis.api import Parked
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum import PARTITION, TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.quorum import NO_DIRECTORY_ID, PARTITION, TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.voter_set import Endpoint
 from mockraft.server.raft.outgoing import NodeEndpoint
 from mockraft.server.raft.raft import Raft
-from mockraft.server.raft.voter_changes import VoterChange
+from mockraft.server.raft.transitions import InconsistentLeaderError
+from mockraft.server.raft.voter_changes import VoterChange, check_leads
 from mockraft.wire import error_codes
 
 
@@ -42,15 +43,31 @@ def voter_refusal(raft: Raft, node_id: int, epoch: int) -> int:
 def is_meant(raft: Raft, voter_id: int, directory_id: bytes) -> bool:
     """Whether a request is for this node; one that names nobody is."""
     own = raft.key
-    return voter_id < 0 or ReplicaKey(voter_id, directory_id) in (own, ReplicaKey(own.id, bytes(16)))
+    return voter_id < 0 or ReplicaKey(voter_id, directory_id) in (own, ReplicaKey(own.id, NO_DIRECTORY_ID))
 
 
-def leader_among(endpoints: Sequence[Any], raft: Raft, leader_id: int) -> NodeEndpoint | None:
+def hear_leader(raft: Raft, request: Any, partition: Any, now_ms: int) -> int:
+    """Believe who says in BeginQuorumEpoch or EndQuorumEpoch that it leads, or led, an epoch; else the error code.
+
+    ApiError UNKNOWN_SERVER_ERROR for a second leader of one epoch.
+    """
+    leader_id, epoch = partition.leader_id, partition.leader_epoch
+    refused = voter_refusal(raft, leader_id, epoch)
+    if refused:
+        return refused
+    try:
+        raft.hear_of_leader(leader_id, epoch, _leader_among(request.leader_endpoints, raft, leader_id), now_ms)
+    except InconsistentLeaderError as wrong:
+        raise ApiError(error_codes.UNKNOWN_SERVER_ERROR, str(wrong)) from wrong
+    return error_codes.NONE
+
+
+def _leader_among(listeners: Sequence[Any], raft: Raft, leader_id: int) -> NodeEndpoint | None:
     """Where a leader says that it listens, or the voters do."""
-    if not endpoints:
+    if not listeners:
         return raft.address_of(leader_id)
-    name = raft.config.controller_listener_name
-    return next((NodeEndpoint(leader_id, found.host, found.port) for found in endpoints if found.name == name), None)
+    found = listener_of(endpoints_of(listeners), raft)
+    return NodeEndpoint(leader_id, found.host, found.port) if found else None
 
 
 def node_endpoints(node_endpoint: Any, raft: Raft) -> list[Any]:
@@ -74,12 +91,22 @@ def listener_of(endpoints: Sequence[Endpoint], raft: Raft) -> Endpoint | None:
     return next((found for found in endpoints if found.name == raft.config.controller_listener_name), None)
 
 
-def check_cluster_id(request: Any, controller: Controller) -> None:
-    """ApiError INCONSISTENT_CLUSTER_ID, in the words of requests that change voters."""
-    cluster_id = controller.config.cluster_id
+def voter_to_change(request: Any, controller: Controller, doing: str) -> ReplicaKey:
+    """The voter in an AddRaftVoter or RemoveRaftVoter request.
+
+    ApiError INCONSISTENT_CLUSTER_ID, NOT_LEADER_OR_FOLLOWER, or INVALID_REQUEST where it is none; `doing` says what.
+    """
+    cluster_id, raft = controller.config.cluster_id, controller.raft
     if request.cluster_id not in (None, cluster_id):
         told = f'The given id "{request.cluster_id}" doesn\'t match the cluster id "{cluster_id}"'
         raise ApiError(error_codes.INCONSISTENT_CLUSTER_ID, told)
+    refused = check_leads(raft, raft.epoch)
+    if refused:
+        raise ApiError(refused, "")
+    key = ReplicaKey(request.voter_id, request.voter_directory_id)
+    if key.id < 0 or key.directory_id == NO_DIRECTORY_ID:
+        raise ApiError(error_codes.INVALID_REQUEST, f"{doing} voter request didn't include a valid voter")
+    return key
 
 
 def when_changed(change: VoterChange, response: Any, deadline_ms: int) -> Any:

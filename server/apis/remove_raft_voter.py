@@ -7,28 +7,18 @@ to that VOTER_NOT_FOUND is the answer. A leader that is removed resigns once tha
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.raft_requests import check_cluster_id, refusal_text, when_changed
+from mockraft.server.apis.raft_requests import refusal_text, voter_to_change, when_changed
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
-from mockraft.server.controller.result import ApiError
 from mockraft.server.raft import voter_changes
-from mockraft.wire import error_codes
 from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from mockraft.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 
 
 def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     """The outcome, once the voters that are left are committed."""
-    check_cluster_id(request, controller)
-    raft = controller.raft
-    refused = voter_changes.check_leads(raft, raft.epoch)
-    if refused:
-        return RemoveRaftVoterResponse(error_code=refused)
-    key = ReplicaKey(request.voter_id, request.voter_directory_id)
-    if key.id < 0 or key.directory_id == NO_DIRECTORY_ID:
-        raise ApiError(error_codes.INVALID_REQUEST, "Remove voter request didn't include a valid voter")
-    change = voter_changes.remove(raft, key, ctx.now_ms)
+    key = voter_to_change(request, controller, "Remove")
+    change = voter_changes.remove(controller.raft, key, ctx.now_ms)
     return when_changed(change, _response, change.deadline_ms)
 
 

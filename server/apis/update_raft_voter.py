@@ -7,7 +7,7 @@ says is kept in memory, for the day of the upgrade.
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.raft_requests import endpoints_of, listener_of
+from mockraft.server.apis.raft_requests import endpoints_of, leader_and_epoch, listener_of
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
@@ -26,7 +26,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
         code = error_codes.INCONSISTENT_CLUSTER_ID
     else:
         code = voter_changes.check_leads(raft, request.current_leader_epoch) or _update(raft, request, ctx.now_ms)
-    leader = CurrentLeader(leader_id=-1 if raft.leader_id is None else raft.leader_id, leader_epoch=raft.epoch)
+    leader = leader_and_epoch(CurrentLeader, raft)
     if raft.leader_address is not None:
         leader.host, leader.port = raft.leader_address.host, raft.leader_address.port
     return UpdateRaftVoterResponse(error_code=code, current_leader=leader)

@@ -6,7 +6,7 @@ Order of checks as in KafkaRaftClient.handleVoteRequest: a higher epoch is belie
 from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.raft_requests import is_meant, node_endpoints, only_partition, voter_refusal
+from mockraft.server.apis.raft_requests import is_meant, leader_and_epoch, node_endpoints, only_partition, voter_refusal
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum import TOPIC_NAME, ReplicaKey
@@ -23,12 +23,8 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     partition = only_partition(request, controller)
     raft = controller.raft
     refused, granted = _vote(raft, request, partition, ctx.now_ms)
-    data = PartitionData(
-        error_code=refused,
-        leader_id=-1 if raft.leader_id is None else raft.leader_id,
-        leader_epoch=raft.epoch,
-        vote_granted=granted,
-    )
+    data = leader_and_epoch(PartitionData, raft)
+    data.error_code, data.vote_granted = refused, granted
     response = VoteResponse(topics=[TopicData(topic_name=TOPIC_NAME, partitions=[data])])
     if ctx.api_version >= _NODE_ENDPOINTS_VERSION:
         response.node_endpoints = node_endpoints(NodeEndpoint, raft)

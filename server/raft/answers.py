@@ -27,14 +27,9 @@ def vote(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool:
         # A voter that knows no pre-votes: elections are held without them.
         quorum.to_candidate(now_ms)
         return True
-    partition = _partition(response)
-    if partition is None:
-        return False
-    handled = _common(quorum, response, partition, partition.leader_id, partition.leader_epoch, now_ms)
-    if handled is not None:
-        return handled
-    if partition.error_code != error_codes.NONE:
-        return _unexpected(peer, partition.error_code)
+    partition, settled = _heard(quorum, peer, response, now_ms)
+    if settled is not None:
+        return settled
     if quorum.role in (Role.PROSPECTIVE, Role.CANDIDATE):
         quorum.record_vote(peer.id, partition.vote_granted, now_ms)
     return True
@@ -42,25 +37,15 @@ def vote(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool:
 
 def begin_epoch(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool:
     """A voter knows that this node leads."""
-    partition = _partition(response)
-    if partition is None:
-        return False
-    handled = _common(quorum, response, partition, partition.leader_id, partition.leader_epoch, now_ms)
-    if handled is not None:
-        return handled
-    return partition.error_code == error_codes.NONE or _unexpected(peer, partition.error_code)
+    _, settled = _heard(quorum, peer, response, now_ms)
+    return settled is None or settled
 
 
 def end_epoch(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool:
     """A voter knows that this node leads no more."""
-    partition = _partition(response)
-    if partition is None:
-        return False
-    handled = _common(quorum, response, partition, partition.leader_id, partition.leader_epoch, now_ms)
-    if handled is not None:
-        return handled
-    if partition.error_code != error_codes.NONE:
-        return _unexpected(peer, partition.error_code)
+    _, settled = _heard(quorum, peer, response, now_ms)
+    if settled is not None:
+        return settled
     quorum.unacknowledged.discard(peer.id)
     return True
 
@@ -73,8 +58,7 @@ def fetch(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool:
     if len(topics) != 1 or topics[0].topic_id != TOPIC_ID or len(topics[0].partitions) != 1:
         return False
     partition = topics[0].partitions[0]
-    leader = partition.current_leader
-    handled = _common(quorum, response, partition, leader.leader_id, leader.leader_epoch, now_ms)
+    handled = _common(quorum, response, partition, partition.current_leader, now_ms)
     if handled is not None:
         return handled
     following = quorum.following
@@ -106,8 +90,7 @@ def fetch_snapshot(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bo
     partition = _partition(response)
     if partition is None:
         return False
-    leader = partition.current_leader
-    handled = _common(quorum, response, partition, leader.leader_id, leader.leader_epoch, now_ms)
+    handled = _common(quorum, response, partition, partition.current_leader, now_ms)
     if handled is not None:
         return handled
     following = quorum.following
@@ -170,13 +153,23 @@ def _commit(quorum: Quorum, high_watermark: int, now_ms: int) -> None:
             quorum.listener.committed(now_ms)
 
 
-def _common(
-    quorum: Quorum, response: Any, partition: Any, leader_id: int, leader_epoch: int, now_ms: int
-) -> bool | None:
+def _heard(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> tuple[Any, bool | None]:
+    """The partition of a voter's answer, and whether that was a good one where there is no more in it, else None."""
+    partition = _partition(response)
+    if partition is None:
+        return None, False
+    settled = _common(quorum, response, partition, partition, now_ms)
+    if settled is None and partition.error_code != error_codes.NONE:
+        settled = _unexpected(peer, partition.error_code)
+    return partition, settled
+
+
+def _common(quorum: Quorum, response: Any, partition: Any, leader: Any, now_ms: int) -> bool | None:
     """What every partition's answer says of leader and epoch (maybeHandleCommonResponse); None: there is more in it."""
+    leader_id = leader.leader_id
     endpoint = next((found for found in response.node_endpoints if found.node_id == leader_id), None)
     address = NodeEndpoint(leader_id, endpoint.host, endpoint.port) if endpoint else None
-    return _common_to(quorum, partition.error_code, leader_id, leader_epoch, address, now_ms)
+    return _common_to(quorum, partition.error_code, leader_id, leader.leader_epoch, address, now_ms)
 
 
 def _common_to(
@@ -195,8 +188,6 @@ def _common_to(
     if leader is not None and quorum.leader_id is None:
         quorum.hear_of_leader(leader, epoch, address, now_ms)
         return None if error == error_codes.NONE else True
-    if error == error_codes.BROKER_NOT_AVAILABLE:
-        return False
     if error == error_codes.INVALID_VOTER_KEY:
         return True
     return None
