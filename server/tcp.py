@@ -77,7 +77,7 @@ class TcpListener:
         now_ms = self.clock.now_ms()
         for peer in self.peers():
             self.node.disconnected(peer.connection_id, "the controller stops", now_ms)
-            peer.transport.close()
+            peer.close()
         # A transport that has nothing left to write is gone after one turn of the loop; others get a moment.
         deadline = self.loop.time() + 0.25
         while self._peers and self.loop.time() < deadline:
