@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mockraft.server.distinguished_name import PrincipalMapper
+from mockraft.wire.sasl import PLAIN
 from mockraft.wire.scram import HASHES, ITERATIONS_MAX, ITERATIONS_MIN, ScramUser
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ SECURITY_PROTOCOLS: Final[Mapping[str, int]] = {"PLAINTEXT": 0, "SSL": 1, "SASL_
 
 SSL_CLIENT_AUTH: Final = ("none", "requested", "required")
 SCRAM_METADATA_VERSION_MIN: Final = 11
-PLAIN: Final = "PLAIN"
 MECHANISMS: Final = (PLAIN, *HASHES)
 
 

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 from mockraft.server.authentication.credentials import Credentials
 from mockraft.server.controller.image.security import ScramCredential
 from mockraft.wire import scram
+from mockraft.wire.sasl import PLAIN
 
 if TYPE_CHECKING:
     import random
-
-PLAIN = "PLAIN"
 
 
 class AuthenticationError(Exception):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.data_dir import DataDirError, StorageError
 from mockraft.server.controller.metadata_log import MetadataLog
+from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
 from mockraft.server.controller.voter_set import VoterSet
 from mockraft.server.raft import answers, asking, voter_changes
@@ -19,7 +20,7 @@ from mockraft.server.raft.leading import ReplicaState
 from mockraft.server.raft.outgoing import NodeEndpoint, Outgoing
 from mockraft.server.raft.peers import Peer
 from mockraft.server.raft.states import Role, grants
-from mockraft.server.raft.transitions import NEVER_MS, Quorum
+from mockraft.server.raft.transitions import Quorum
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.metadata_log import MetadataLog
+from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.controller.quorum import Election, ReplicaKey
 from mockraft.server.controller.snapshot import SnapshotId
 from mockraft.server.controller.voter_set import BEFORE_THE_LOG, control_records
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from mockraft.server.raft.voter_changes import VoterChange
 
 _LOGGER = logging.getLogger("mockraft.raft")
-
-NEVER_MS = 1 << 62
 
 
 class InconsistentLeaderError(ValueError):
