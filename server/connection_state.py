@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mockraft.server.apis.api import ANONYMOUS, Api, Parked, RequestContext
 from mockraft.server.authentication.sasl_exchange import SaslExchange
+from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.journal import ClosedConnection
 from mockraft.wire.connection import FrameReader, Request
+
+DEADLINES_KEPT = 1024
+"""Deadlines of requests that wait no more are looked for when there are so many."""
 
 
 class ParkedRequest:
@@ -77,3 +82,41 @@ class Connection:
     def closed(self, now_ms: int, reason: str, refused: bool, frame: bytes = b"") -> ClosedConnection:
         """The journal's line on the end of this connection."""
         return ClosedConnection(self.connection_id, self.peer_address, self.opened_ms, now_ms, reason, refused, frame)
+
+
+class Deadlines:
+    """When parked requests must be answered, in milliseconds; `parked` has the connections that have one, by id."""
+
+    def __init__(self, parked: Mapping[int, Connection]) -> None:
+        self._parked = parked
+        self._entries: list[tuple[int, int, ParkedRequest]] = []
+        self._added = 0
+
+    def add(self, request: ParkedRequest) -> None:
+        """A request was parked."""
+        if request.deadline_ms >= NEVER_MS:
+            return
+        entries = self._entries
+        if len(entries) >= DEADLINES_KEPT + 2 * len(self._parked):
+            # Most were answered before their time, which clients choose: it may be weeks away.
+            entries[:] = [entry for entry in entries if self._connection_of(entry[2]) is not None]
+            heapq.heapify(entries)
+        self._added += 1
+        heapq.heappush(entries, (request.deadline_ms, self._added, request))
+
+    def due(self, now_ms: int) -> Iterator[tuple[Connection, ParkedRequest]]:
+        """Those whose time has come and that still wait, each once."""
+        entries = self._entries
+        while entries and entries[0][0] <= now_ms:
+            request = heapq.heappop(entries)[2]
+            connection = self._connection_of(request)
+            if connection is not None:
+                yield connection, request
+
+    def next_ms(self) -> int:
+        """When to look at `due` again."""
+        return self._entries[0][0] if self._entries else NEVER_MS
+
+    def _connection_of(self, request: ParkedRequest) -> Connection | None:
+        connection = self._parked.get(request.ctx.connection_id)
+        return connection if connection is not None and connection.parked is request else None

@@ -10,7 +10,6 @@ form, and a handler that breaks is answered with UNKNOWN_SERVER_ERROR. Each leav
 
 from __future__ import annotations
 
-import heapq
 import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 from mockraft.server.apis.api import Api, Parked, RequestContext, answer, broken
 from mockraft.server.authentication.gate import Gate
 from mockraft.server.config import ControllerConfig
-from mockraft.server.connection_state import Connection, ParkedRequest
+from mockraft.server.connection_state import Connection, Deadlines, ParkedRequest
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.effects import Ask, AwaitSent, Close, Effect, PauseReading, ResumeReading, Send
 from mockraft.server.journal import BrokenTick, Exchange, Journal, without_secrets
 from mockraft.server.raft.requests import QuorumRequests
@@ -36,9 +34,6 @@ BURST_BYTES_MAX = 1 << 20
 """What one connection may have answered in one step; the rest waits until that is written."""
 
 REFUSED_FRAME_BYTES_KEPT = 1024
-
-DEADLINES_KEPT = 1024
-"""Deadlines of requests that wait no more are forgotten when there are so many."""
 
 BROKEN_TICK_PAUSE_MS = 100
 
@@ -68,8 +63,7 @@ class Node:
         self._gate = Gate(controller, apis, chance)
         self._connections: dict[int, Connection] = {}
         self._parked: dict[int, Connection] = {}
-        self._deadlines: list[tuple[int, int, ParkedRequest]] = []
-        self._parked_count = 0
+        self._deadlines = Deadlines(self._parked)
         self._next_controller_tick_ms = 0
         self._quorum = QuorumRequests(controller)
         self._next_quorum_poll_ms = 0
@@ -167,12 +161,8 @@ class Node:
             self._tick_controller(now_ms)
         if now_ms >= self._next_quorum_poll_ms:
             self._poll_quorum(now_ms, effects)
-        deadlines = self._deadlines
-        while deadlines and deadlines[0][0] <= now_ms:
-            parked = heapq.heappop(deadlines)[2]
-            connection = self._connections.get(parked.ctx.connection_id)
-            if connection is not None and connection.parked is parked:
-                self._retry(connection, parked, now_ms, True, effects)
+        for connection, parked in self._deadlines.due(now_ms):
+            self._retry(connection, parked, now_ms, True, effects)
         for connection_id, reason in self._gate.overdue(now_ms):
             self._close(self._connections[connection_id], "authentication_timeout_ms", reason, now_ms, effects)
         effects += self._gate.due(now_ms)
@@ -194,8 +184,7 @@ class Node:
         """When `tick` must be called at the latest, in milliseconds of the controller's clock."""
         next_ms = max(self.controller.next_tick_ms(now_ms), self._next_controller_tick_ms)
         poll_ms = max(self._quorum.next_poll_ms(now_ms), self._next_quorum_poll_ms)
-        deadline_ms = self._deadlines[0][0] if self._deadlines else NEVER_MS
-        return min(next_ms, poll_ms, deadline_ms, self._gate.next_due_ms())
+        return min(next_ms, poll_ms, self._deadlines.next_ms(), self._gate.next_due_ms())
 
     def _tick_controller(self, now_ms: int) -> None:
         self._next_controller_tick_ms = now_ms
@@ -260,20 +249,9 @@ class Node:
             parked = ParkedRequest(api, request, body, ctx, response)
             connection.parked = parked
             self._parked[connection.connection_id] = connection
-            if parked.deadline_ms < NEVER_MS:
-                self._push_deadline(parked)
+            self._deadlines.add(parked)
             return 0
         return self._send(connection, api, request, body, ctx, response, now_ms, effects)
-
-    def _push_deadline(self, parked: ParkedRequest) -> None:
-        deadlines = self._deadlines
-        if len(deadlines) > DEADLINES_KEPT + 2 * len(self._parked):
-            # Requests that were answered before their time, which the client chose and may be weeks away.
-            waiting = {connection.parked for connection in self._parked.values()}
-            deadlines[:] = [entry for entry in deadlines if entry[2] in waiting]
-            heapq.heapify(deadlines)
-        self._parked_count += 1
-        heapq.heappush(deadlines, (parked.deadline_ms, self._parked_count, parked))
 
     def _log_in(self, connection: Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> bool:
         """Let the connection's log-in judge a frame; False where the APIs are to answer it."""

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 from mockraft.server.apis.api import Api, Parked
+from mockraft.server.connection_state import DEADLINES_KEPT
 from mockraft.server.controller.result import ApiError
 from mockraft.server.effects import AwaitSent, Close, PauseReading, ResumeReading
 from mockraft.server.journal import BrokenTick
-from mockraft.server.node import BURST_REQUESTS_MAX, DEADLINES_KEPT
+from mockraft.server.node import BURST_REQUESTS_MAX
 from mockraft.wire import error_codes
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
