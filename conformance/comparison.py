@@ -8,23 +8,23 @@ from mockraft.conformance.verdicts import Outcome, Run, Verdict
 
 
 class Parting(NamedTuple):
-    """One case that came out otherwise in the other run; None where a run did not have it."""
+    """One case that came out otherwise in the other run; None where that did not have it."""
 
     name: str
     area: str
-    mine: Verdict | None
+    mine: Verdict
     theirs: Verdict | None
 
 
 def partings(mine: Run, theirs: Run) -> list[Parting]:
-    """The cases with another outcome, or with another failure, in the order of `mine`."""
+    """The cases of `mine` with another outcome, or with another failure, in their order."""
     others = {each.name: each for each in theirs.verdicts}
     found = []
     for verdict in mine.verdicts:
-        other = others.pop(verdict.name, None)
+        other = others.get(verdict.name)
         if other is None or _parts(verdict, other):
             found.append(Parting(verdict.name, verdict.area, verdict, other))
-    return found + [Parting(each.name, each.area, None, each) for each in others.values()]
+    return found
 
 
 def outcome_text(verdict: Verdict | None) -> str:

@@ -70,8 +70,8 @@ def like(pattern: str) -> Match:
 
 
 def either(*values: Any) -> Match:
-    """One of these."""
-    return Match(f"one of {list(values)}", lambda value: value in values)
+    """As one of these, which may be trees."""
+    return Match(f"one of {list(values)}", lambda value: any(difference(each, value) is None for each in values))
 
 
 def difference(expected: Any, got: Any, path: str = "") -> Difference | None:

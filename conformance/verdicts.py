@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ class Run:
         path.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     @classmethod
-    def read_json(cls, path: Path) -> Run:
+    def read_json(cls, path: Traversable) -> Run:
         """A run that was kept. ValueError when the file is something else."""
         try:
             tree = json.loads(path.read_text(encoding="utf-8"))

@@ -31,6 +31,7 @@ against a cluster that matters to you: it registers brokers, creates topics and 
   mockraft conformance --bootstrap 127.0.0.1:9093 --area topics --only 'exists'
   mockraft conformance --bootstrap kafka:9093 --json kafka.json
   mockraft conformance --bootstrap mine:9093 --against kafka.json --html report.html
+  mockraft conformance --bootstrap mine:9093 --against kafka-4.3.1
 
 Exit codes: 0 every case passed (or its difference is known), 1 a case failed, 2 a bad option, 3 no controller answered.
 """
@@ -57,9 +58,15 @@ HtmlFile = Annotated[
     ),
 ]
 Against = Annotated[
-    str | None, typer.Option(help="Compare with a run kept by --json, or with the controller at host:port.")
+    str | None,
+    typer.Option(
+        metavar="RUN",
+        help="Compare with a file that --json wrote, with the controller at host:port, or with a run that comes with "
+        "mockraft: kafka-4.3.1, Kafka's own controller at metadata.version 30.",
+    ),
 ]
 Table = Annotated[Path | None, typer.Option("--write-docs", help="Write conformance.md in this folder anew.")]
+Baseline = Annotated[Path, typer.Argument(help="The file; --against knows it by its name without .json.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 DocsFolder = Annotated[Path | None, typer.Option("--write-docs", help="Write differences.md in this folder anew.")]
 
@@ -69,6 +76,7 @@ def register(app: typer.Typer) -> None:
     conformance_app = typer.Typer(help=ABOUT, invoke_without_command=True, add_completion=False, rich_markup_mode=None)
     conformance_app.callback(help=ABOUT)(conformance)
     conformance_app.command("table")(table)
+    conformance_app.command("baseline")(baseline)
     fuzz_commands.register(conformance_app)
     app.add_typer(conformance_app, name="conformance")
     app.command("differences", help=DIFFERENCES_ABOUT)(differences)
@@ -147,6 +155,26 @@ def table(docs: Table = None) -> None:
     path.write_text(replace_marked(path.read_text(encoding="utf-8"), text), encoding="utf-8")
 
 
+def baseline(file: Baseline) -> None:
+    """Run all cases on Kafka's own controller at its newest level, and keep what came of them in FILE.
+
+    Made so: conformance/baselines/kafka-4.3.1.json. Kafka's jars are fetched once by Maven; Java 17 or newer is needed.
+    """
+    import tempfile
+
+    from mockraft.conformance.baseline import write
+    from mockraft.conformance.parity_table import LEVELS
+    from mockraft.conformance_levels import run_on_kafka
+
+    with tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
+        found = run_on_kafka(Path(folder), max(LEVELS))
+    for verdict in found.failures:
+        typer.echo(f"Kafka: {verdict.name}: {verdict.reason}", err=True)
+    if found.failures:
+        raise typer.Exit(FAILED)
+    write(found, file)
+
+
 def differences(as_json: AsJson = False, docs: DocsFolder = None) -> None:
     """Print the list; see DIFFERENCES_ABOUT."""
     import dataclasses
@@ -185,8 +213,8 @@ def _chosen(areas: list[str], only: list[str], disruptive: bool) -> list[Case]:
 
 
 def _kept(against: str | None) -> Run | None:
-    """The run in that file; None where there is no such file, so that it must be an address."""
-    from mockraft.conformance import Run
+    """The run in that file or of that name; None where there is neither, so that it must be an address."""
+    from mockraft.conformance import Run, baseline
 
     if against is None:
         return None
@@ -196,8 +224,12 @@ def _kept(against: str | None) -> Run | None:
             return Run.read_json(path)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--against") from None
+    names = baseline.names()
+    if against in names:
+        return baseline.read(against)
     if not against.rpartition(":")[2].isdigit():
-        raise typer.BadParameter(f"{against!r} is neither a file nor host:port", param_hint="--against")
+        told = f"{against!r} is neither a file nor host:port nor one of: {', '.join(names)}"
+        raise typer.BadParameter(told, param_hint="--against")
     return None
 
 

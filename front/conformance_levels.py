@@ -27,25 +27,24 @@ async def runs_on_mockraft() -> dict[int, Run]:
 
 
 def runs_on_kafka(directory: Path) -> dict[int, Run]:
-    """By level; every controller is a new process with a folder below `directory`, and none is left.
+    """By level; every controller has a folder of its own below `directory`.
 
     Raises KafkaProcessError when one does not start, CannotConnectError when it does not answer.
     """
 
-    def at(level: int) -> Run:
-        controller = KafkaController(
-            directory / str(level),
-            random_uuid(),
-            release_version=LEVELS[level],
-            properties={"delegation.token.secret.key": TOKEN_KEY},
-        )
-        controller.format()
-        controller.start()
-        try:
-            controller.wait_until_running()
-            return asyncio.run(run(controller.bootstrap, controller.cluster_id))
-        finally:
-            controller.kill()
-
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return dict(zip(LEVELS, pool.map(at, LEVELS), strict=True))
+        found = pool.map(lambda level: run_on_kafka(directory / str(level), level), LEVELS)
+        return dict(zip(LEVELS, found, strict=True))
+
+
+def run_on_kafka(directory: Path, level: int) -> Run:
+    """All cases on a new process with its folder in `directory`; it is ended. Raises as `runs_on_kafka`."""
+    properties = {"delegation.token.secret.key": TOKEN_KEY}
+    controller = KafkaController(directory, random_uuid(), release_version=LEVELS[level], properties=properties)
+    controller.format()
+    controller.start()
+    try:
+        controller.wait_until_running()
+        return asyncio.run(run(controller.bootstrap, controller.cluster_id))
+    finally:
+        controller.kill()

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from mockraft.conformance.case import Rank, case
-from mockraft.conformance.expectation import ANYTHING, NOT_EMPTY, above, expect
+from mockraft.conformance.expectation import ANYTHING, NOT_EMPTY, above, either, expect
 from mockraft.conformance.log import METADATA_TOPIC_ID
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.target import METADATA_TOPIC
@@ -15,6 +15,7 @@ from mockraft.wire import error_codes as codes
 
 AREA = "log"
 TEST = "KafkaRaftClientTest"
+SNAPSHOT_TEST = "KafkaRaftClientSnapshotTest"
 FAR = 1 << 40
 
 
@@ -166,18 +167,60 @@ async def _(world: World) -> None:
     expect("the answer to Fetch", of_partition(records=NOT_EMPTY), told.result())
 
 
-async def fetch_snapshot(world: World, *, answer: Any, **fields: Any) -> None:
+async def fetch_snapshot(world: World, *, answer: Any, topic: str = METADATA_TOPIC, **fields: Any) -> None:
+    """`fields` are of the partition."""
     epoch, _end = await epoch_and_end(world)
-    partition = {"partition": 0, "currentLeaderEpoch": epoch, "snapshotId": {"endOffset": 5, "epoch": 1}, "position": 0}
-    asked = {"maxBytes": 1024, "topics": [{"name": METADATA_TOPIC, "partitions": [partition]}], **fields}
+    partition = {"partition": 0, "currentLeaderEpoch": epoch, "snapshotId": {"endOffset": 5, "epoch": 1}, **fields}
+    asked = {"maxBytes": 1024, "topics": [{"name": topic, "partitions": [partition]}]}
     await world.ask("FetchSnapshot", asked, answer=answer)
+
+
+SNAPSHOTS: list[tuple[str, Tree, int, str]] = [
+    ("that is not there", {}, codes.SNAPSHOT_NOT_FOUND, "MissingSnapshot"),
+    ("of formatting", {"snapshotId": {"endOffset": 0, "epoch": 0}}, codes.SNAPSHOT_NOT_FOUND, "BootstrapSnapshot"),
+    ("at a position nowhere", {"position": FAR}, codes.SNAPSHOT_NOT_FOUND, "MissingSnapshot"),
+    ("in an old epoch", {"currentLeaderEpoch": 0}, codes.FENCED_LEADER_EPOCH, "WithOlderEpoch"),
+    ("in an epoch of the future", {"currentLeaderEpoch": 1 << 30}, codes.UNKNOWN_LEADER_EPOCH, "WithNewerEpoch"),
+    ("of another partition", {"partition": 1}, codes.UNKNOWN_TOPIC_OR_PARTITION, "UnknownPartition"),
+    ("of another topic", {"topic": "another"}, codes.UNKNOWN_TOPIC_OR_PARTITION, "UnknownPartition"),
+]
+
+
+def send_no_snapshot(what: str, fields: Tree, code: int, test: str) -> None:
+    @case(f"a snapshot {what} is not sent", AREA, f"{SNAPSHOT_TEST}.testFetchSnapshotRequest{test}", Rank.SHOULD)
+    async def _(world: World) -> None:
+        meant = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": code}]}]}
+        # Kafka 4.3.1 cannot write what it means to say: the records are null.
+        said = {"errorCode": codes.UNKNOWN_SERVER_ERROR, "topics": []}
+        await fetch_snapshot(world, answer=either(meant, said), **fields)
+
+
+for snapshot in SNAPSHOTS:
+    send_no_snapshot(*snapshot)
 
 
 @case(
     "a snapshot of another cluster is refused",
     AREA,
-    "KafkaRaftClientSnapshotTest.testFetchSnapshotRequestClusterIdValidation",
+    f"{SNAPSHOT_TEST}.testFetchSnapshotRequestClusterIdValidation",
 )
 async def _(world: World) -> None:
     answer = {"errorCode": codes.INCONSISTENT_CLUSTER_ID, "topics": []}
-    await fetch_snapshot(world, clusterId="another", answer=answer)
+    partition = {"partition": 0, "snapshotId": {"endOffset": 5, "epoch": 1}}
+    for cluster_id in ("another", ""):
+        topics = [{"name": METADATA_TOPIC, "partitions": [partition]}]
+        await world.ask("FetchSnapshot", {"clusterId": cluster_id, "topics": topics}, answer=answer)
+
+
+@case(
+    "snapshots of several partitions of several topics are refused",
+    AREA,
+    "KafkaRaftClient.handleFetchSnapshotRequest",
+    Rank.SHOULD,
+)
+async def _(world: World) -> None:
+    topics = [
+        {"name": name, "partitions": [{"partition": 0}, {"partition": 1}]} for name in (METADATA_TOPIC, "another")
+    ]
+    answer = {"errorCode": codes.INVALID_REQUEST, "topics": []}
+    await world.ask("FetchSnapshot", {"topics": topics}, answer=answer)

@@ -15,6 +15,7 @@ AREA = "quorum"
 TEST = "KafkaRaftClientTest"
 CHANGE_TEST = "KafkaRaftClientReconfigTest"
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+STRANGER = 123456789
 
 
 async def describe(
@@ -26,6 +27,11 @@ async def describe(
 
 def of_partition(**fields: Any) -> Tree:
     return {"errorCode": 0, "topics": [{"topicName": METADATA_TOPIC, "partitions": [{"partitionIndex": 0, **fields}]}]}
+
+
+async def leader_epoch(world: World) -> int:
+    told = await describe(world, answer=of_partition(errorCode=0))
+    return int(told["topics"][0]["partitions"][0]["leaderEpoch"])
 
 
 @case("a leader tells its epoch, its voters and how far it is", AREA, f"{TEST}.testDescribeQuorumWithOnlyStaticVoters")
@@ -65,7 +71,7 @@ async def _(world: World) -> None:
 async def _(world: World) -> None:
     told = await describe(world, answer=of_partition(errorCode=0))
     own = told["topics"][0]["partitions"][0]["currentVoters"][0]["replicaDirectoryId"]
-    stranger = {"clusterId": world.cluster_id, "voterId": 123456789, "voterDirectoryId": world.uuid()}
+    stranger = {"clusterId": world.cluster_id, "voterId": STRANGER, "voterDirectoryId": world.uuid()}
     code = codes.UNSUPPORTED_VERSION if own == NO_ID else codes.VOTER_NOT_FOUND
     await world.ask("RemoveRaftVoter", stranger, answer={"errorCode": code})
 
@@ -140,15 +146,40 @@ async def _(world: World) -> None:
 @case("a leader gives no vote in its own epoch", AREA, f"{TEST}.testLeaderIgnoreVoteRequestOnSameEpoch")
 async def _(world: World) -> None:
     world.needs("Vote")
-    told = await describe(world, answer=of_partition(errorCode=0))
-    epoch = told["topics"][0]["partitions"][0]["leaderEpoch"]
+    epoch = await leader_epoch(world)
     partition = {"errorCode": 0, "leaderEpoch": epoch, "voteGranted": False}
     answer = {"errorCode": 0, "topics": [{"partitions": [partition]}]}
     await world.ask("Vote", vote(world, replicaEpoch=epoch), answer=answer)
 
 
-def epoch_request(world: World, topic: str = METADATA_TOPIC, **fields: Any) -> Tree:
-    partition = {"partitionIndex": 0, "leaderId": world.target.leader_id, "leaderEpoch": 0}
+REFUSED_VOTES: list[tuple[str, Tree, Tree, int]] = [
+    ("with a negative offset", {}, {"lastOffset": -1}, codes.INVALID_REQUEST),
+    ("with a negative last epoch", {}, {"lastOffsetEpoch": -1}, codes.INVALID_REQUEST),
+    ("with a last epoch over its own", {}, {"lastOffsetEpoch": 1 << 30}, codes.INVALID_REQUEST),
+    ("for nobody", {}, {"replicaId": -1}, codes.INVALID_REQUEST),
+    ("that is asked of another voter", {"voterId": STRANGER}, {}, codes.INVALID_VOTER_KEY),
+]
+
+
+def refuse_vote(what: str, top: Tree, fields: Tree, code: int) -> None:
+    @case(f"a vote {what} is refused", AREA, "KafkaRaftClient.handleVoteRequest", Rank.SHOULD)
+    async def _(world: World) -> None:
+        world.needs("Vote")
+        epoch = await leader_epoch(world)
+        asked = {**vote(world, **{"replicaEpoch": epoch, **fields}), **top}
+        answer = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": code, "voteGranted": False}]}]}
+        await world.ask("Vote", asked, answer=answer)
+
+
+for refused_vote in REFUSED_VOTES:
+    refuse_vote(*refused_vote)
+
+
+def epoch_request(
+    world: World, topic: str = METADATA_TOPIC, leader_id: int | None = None, epoch: int = 0, **fields: Any
+) -> Tree:
+    leader_id = world.target.leader_id if leader_id is None else leader_id
+    partition = {"partitionIndex": 0, "leaderId": leader_id, "leaderEpoch": epoch}
     return {"clusterId": world.cluster_id, "topics": [{"topicName": topic, "partitions": [partition]}], **fields}
 
 
@@ -177,3 +208,52 @@ async def _(world: World) -> None:
     for api in ("BeginQuorumEpoch", "EndQuorumEpoch"):
         world.needs(api)
         await world.ask(api, epoch_request(world, "another"), answer={"errorCode": codes.INVALID_REQUEST})
+
+
+@case(
+    "the begin or end of an epoch of no leader is refused",
+    AREA,
+    "KafkaRaftClient.validateVoterOnlyRequest",
+    Rank.SHOULD,
+)
+async def _(world: World) -> None:
+    epoch = await leader_epoch(world)
+    for api in ("BeginQuorumEpoch", "EndQuorumEpoch"):
+        world.needs(api)
+        answer = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": codes.INVALID_REQUEST}]}]}
+        await world.ask(api, epoch_request(world, leader_id=-1, epoch=epoch), answer=answer)
+
+
+REFUSED_UPDATES: list[tuple[str, Tree, int]] = [
+    ("of another cluster", {"clusterId": "another"}, codes.INCONSISTENT_CLUSTER_ID),
+    ("in an old epoch", {"currentLeaderEpoch": 0}, codes.FENCED_LEADER_EPOCH),
+    ("in an epoch of the future", {"currentLeaderEpoch": 1 << 30}, codes.UNKNOWN_LEADER_EPOCH),
+    ("without an id", {"voterId": -1}, codes.INVALID_REQUEST),
+    ("without a directory", {"voterDirectoryId": NO_ID}, codes.INVALID_REQUEST),
+    ("without the controllers' listener", {"listeners": []}, codes.INVALID_REQUEST),
+    ("with no level of kraft.version", {"kRaftVersionFeature": {"minSupportedVersion": 1}}, codes.INVALID_REQUEST),
+    ("that is none", {}, codes.VOTER_NOT_FOUND),
+]
+
+
+def refuse_update(what: str, fields: Tree, code: int) -> None:
+    @case(f"a voter {what} is not updated", AREA, "KafkaRaftClient.handleUpdateVoterRequest", Rank.SHOULD)
+    async def _(world: World) -> None:
+        world.needs("UpdateRaftVoter")
+        told = await describe(world, answer=of_partition(errorCode=0))
+        epoch = told["topics"][0]["partitions"][0]["leaderEpoch"]
+        asked = {
+            "clusterId": world.cluster_id,
+            "currentLeaderEpoch": epoch,
+            "voterId": STRANGER,
+            "voterDirectoryId": world.uuid(),
+            "listeners": [{"name": told["nodes"][0]["listeners"][0]["name"], "host": "localhost", "port": 9093}],
+            "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
+            **fields,
+        }
+        leader = {"leaderId": world.target.leader_id, "leaderEpoch": epoch}
+        await world.ask("UpdateRaftVoter", asked, answer={"errorCode": code, "currentLeader": leader})
+
+
+for refused_update in REFUSED_UPDATES:
+    refuse_update(*refused_update)

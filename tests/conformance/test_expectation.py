@@ -31,6 +31,7 @@ from mockraft.conformance.expectation import (
         (above(3), 3.5),
         (like("a.*"), "a\nb"),
         (either(1, 2), 2),
+        ({"a": either({"b": 1}, {"b": 2, "c": []})}, {"a": {"b": 2, "c": [], "d": 3}}),
         ((1, 2), [1, 2]),
     ],
 )
@@ -55,6 +56,7 @@ def test_what_is_as_expected_has_no_difference(expected: Any, got: Any) -> None:
         ({"a": []}, {"a": None}, "a"),
         ({"a": above(3)}, {"a": 3}, "a"),
         ({"a": like("a")}, {"a": "ab"}, "a"),
+        ({"a": either({"b": 1}, {"b": 2})}, {"a": {"b": 3}}, "a"),
     ],
 )
 def test_the_first_difference_is_told_with_its_path(expected: Any, got: Any, path: str) -> None:

@@ -51,6 +51,7 @@ def test_a_kept_run_and_a_living_controller_are_compared_with(bootstrap: str, tm
     assert done.returncode == 0
     assert "1 of 5 cases came out otherwise on elsewhere:1" in done.stdout
     assert f"0 of 5 cases came out otherwise on {bootstrap}" in mockraft(*again, "--against", bootstrap).stdout
+    assert "0 of 5 cases came out otherwise on kafka-4.3.1" in mockraft(*again, "--against", "kafka-4.3.1").stdout
 
 
 def test_a_failure_is_told_with_how_to_see_it_again() -> None:
@@ -86,7 +87,7 @@ def test_a_wrong_cluster_id_is_told_as_such(bootstrap: str) -> None:
         (("--bootstrap", "127.0.0.1:1"), 3, "Is a controller listening there?"),
         (("--bootstrap", "127.0.0.1:1", "--area", "none"), 2, "there is no area"),
         (("--bootstrap", "127.0.0.1:1", "--only", "no such case"), 2, "no case is called so"),
-        (("--bootstrap", "127.0.0.1:1", "--against", "nothing"), 2, "neither a file nor"),
+        (("--bootstrap", "127.0.0.1:1", "--against", "nothing"), 2, "nor one of: kafka-4.3.1"),
         (("--bootstrap", "127.0.0.1:1", "--against", __file__), 2, "is no conformance run"),
     ],
 )

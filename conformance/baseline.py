@@ -1,0 +1,31 @@
+"""Runs that come with mockraft: what a real controller made of the suite, for where it is not at hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from importlib import resources
+from pathlib import Path
+
+from mockraft.conformance.verdicts import Run
+
+_FOLDER = resources.files("mockraft.conformance").joinpath("baselines")
+_KEPT = ("name", "area", "rank", "source", "outcome")
+
+
+def names() -> list[str]:
+    """What `read` takes."""
+    return sorted(each.name.removesuffix(".json") for each in _FOLDER.iterdir() if each.name.endswith(".json"))
+
+
+def read(name: str) -> Run:
+    """The run of that name."""
+    return Run.read_json(_FOLDER.joinpath(f"{name}.json"))
+
+
+def write(found: Run, path: Path) -> None:
+    """Keep a run as short as `read` can have it: one line a case, without times: nothing failed in it."""
+    head = {"target": path.stem, "cluster_id": "", "metadata_version": found.metadata_version}
+    verdicts = [{key: tree[key] for key in _KEPT} for tree in map(asdict, found.verdicts)]
+    lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in verdicts)
+    path.write_text(f'{json.dumps(head)[:-1]}, "verdicts": [\n{lines}\n]}}\n', encoding="utf-8")
