@@ -23,7 +23,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Send
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
-from mockraft.wire.connection import parse_request, read_response_body, write_request
+from mockraft.wire.connection import read_response, write_request
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
@@ -75,8 +75,7 @@ class World:
         return effect.data[4:]
 
     def ask(self, message: Any, version: int) -> Any:
-        frame = self.frame(message, version)
-        return read_response_body(self.send(frame), 5, parse_request(frame[4:]).api_key, version)
+        return read_response(self.send(self.frame(message, version)), message.api_key, version)
 
     def add_brokers(self, count: int) -> None:
         first = len(self.epochs) + 1

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import psutil
-from mockraft.wire.connection import parse_request, read_response_body, write_request
+from mockraft.wire.connection import read_response, write_request
 
 RECEIVE_BYTES = 1 << 20
 # Size, correlation id, tags and throttle time come first in a heartbeat, registration or fetch response.
@@ -137,13 +137,11 @@ class Asker:
     def timed(self, message: Any, version: int) -> tuple[Any, float]:
         """The answer, and the seconds from the first byte sent to the last one received."""
         frame = write_request(message, version, next(self._correlation_ids), "benchmark")
-        api_key = parse_request(frame[4:]).api_key
         began = time.perf_counter()
         self.socket.sendall(frame)
         answer = self._frame()
         taken_s = time.perf_counter() - began
-        # All of the responses asked for here have flexible headers: correlation id and a tag byte.
-        return read_response_body(answer, 5, api_key, version), taken_s
+        return read_response(answer, message.api_key, version), taken_s
 
     def ask(self, message: Any, version: int) -> Any:
         """The answer."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import time
 import uuid
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 from mockraft.child_process import ChildProcess, KafkaProcessError, free_port, wait_until
 from mockraft.kafka_jars import classpath, java
 from mockraft.kafka_tools import JVM_OPTIONS, KafkaTool
+from mockraft.wire import uuids
 
 __all__ = [
     "ChildProcess",
@@ -30,7 +30,7 @@ _SERVER_HEAP = ("-Xms32m", "-Xmx96m")
 def random_uuid() -> str:
     """A fresh cluster or directory id in Kafka's form: 16 bytes, base64url without padding, no leading dash."""
     while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        text = uuids.text_of(uuid.uuid4().bytes)
         if not text.startswith("-"):
             return text
 

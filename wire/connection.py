@@ -154,6 +154,12 @@ def write_response(body: bytes, correlation_id: int, header_version: int) -> byt
     return b"%b\0%b" % (_LENGTH_AND_CORRELATION.pack(5 + len(body), correlation_id), body)
 
 
+def read_response(frame: bytes, api_key: int, api_version: int) -> Any:
+    """Read a response frame whose correlation id is known and whose header has no tagged fields."""
+    offset = 4 + messages.response_header_version(api_key, api_version)
+    return read_response_body(frame, offset, api_key, api_version)
+
+
 def read_response_body(frame: bytes, offset: int, api_key: int, api_version: int, messages: Any = messages) -> Any:
     """Read a response's body from `offset` on; `messages` may be an Overlay.
 

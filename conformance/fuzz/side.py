@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from mockraft.conformance.fuzz.names import Names
 from mockraft.conformance.fuzz.steps import Step, Tree, request_class
-from mockraft.wire import messages, metadata_log_frame, record_batch
-from mockraft.wire.connection import FrameReader, read_response_body, write_request
+from mockraft.wire import metadata_log_frame, record_batch
+from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -100,15 +100,13 @@ class Side(Names):
             if not data:
                 raise ConnectionError(f"{self.name} closed the connection")
             self._waiting += self._frames.receive_data(data)
-        offset = 4 + messages.response_header_version(key, version)
-        return read_response_body(self._waiting.pop(0), offset, key, version)
+        return read_response(self._waiting.pop(0), key, version)
 
     def _opened(self, envelope: Any, key: int, version: int) -> Tree:
         """The response in an envelope, or the envelope's error."""
         if envelope.error_code or envelope.response_data is None:
             return {"envelopeErrorCode": envelope.error_code}
-        offset = 4 + messages.response_header_version(key, version)
-        return to_json(read_response_body(envelope.response_data, offset, key, version), version)
+        return to_json(read_response(envelope.response_data, key, version), version)
 
     def _fetch_request(self) -> FetchRequest:
         partition = FetchPartition(

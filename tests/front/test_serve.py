@@ -10,12 +10,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from mockraft.serve import serve as serve_command
 from mockraft.server.config import ControllerConfig
-from mockraft.wire.connection import FrameReader, read_response_body, write_request
+from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
@@ -35,9 +35,10 @@ class Served(NamedTuple):
     node_id: int
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        """Signal it; gives the exit code and stderr."""
+        """Signal it; gives the exit code and stderr. The ready line was all that it printed."""
         self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=DEADLINE_S)
+        printed, errors = self.process.communicate(timeout=DEADLINE_S)
+        assert printed == ""
         return self.process.returncode, errors
 
 
@@ -71,19 +72,22 @@ def serve() -> Iterator[Callable[..., Served]]:
         yield start
 
 
-def ask_api_versions(host: str, port: int) -> None:
-    with socket.create_connection((host, port), timeout=DEADLINE_S) as client_socket:
-        client_socket.sendall(write_request(ApiVersionsRequest(), 0, 5, "test"))
-        assert client_socket.recv(8)[4:] == b"\0\0\0\5"
+def ask(served: Served, message: Any, version: int) -> Any:
+    """The answer, on a connection of its own."""
+    with socket.create_connection((served.host, served.port), timeout=DEADLINE_S) as client_socket:
+        client_socket.sendall(write_request(message, version, 1, "test"))
+        reader = FrameReader()
+        while not (frames := reader.receive_data(client_socket.recv(1 << 16))):
+            pass
+    return read_response(frames[0], message.api_key, version)
 
 
 def test_prints_one_ready_line_and_answers(serve: Callable[..., Served]) -> None:
     served = serve("--node-id", "7", "--cluster-id", ANY_ID)
     assert (served.host, served.cluster_id, served.node_id) == ("127.0.0.1", ANY_ID, 7)
-    ask_api_versions(served.host, served.port)
+    assert ask(served, ApiVersionsRequest(), 0).error_code == 0
     code, _ = served.end()
     assert code == 0
-    assert served.process.stdout is not None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -167,23 +171,14 @@ def test_refuses_bad_options(options: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(("text", "level"), [("4.3-IV0", 30), ("30", 30), ("3.3-IV3", 7), ("4.1", 27)])
 def test_takes_a_metadata_version_by_name_release_or_level(serve: Callable[..., Served], text: str, level: int) -> None:
     served = serve("--metadata-version", text)
-    with socket.create_connection((served.host, served.port), timeout=DEADLINE_S) as client_socket:
-        request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-        client_socket.sendall(write_request(request, 4, 1, "test"))
-        reader = FrameReader()
-        while not (frames := reader.receive_data(client_socket.recv(65536))):
-            pass
-    response = read_response_body(frames[0], 4, 18, 4)
+    response = ask(served, ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4)
     assert {f.name: f.max_version_level for f in response.finalized_features}["metadata.version"] == level
 
 
 def test_speaks_proposals(serve: Callable[..., Served]) -> None:
     kip_9999 = Path(__file__).parents[1] / "examples" / "kip-9999"
     served = serve("--profile", "kip-858", "--profile", "kip-1066", "--schemas", str(kip_9999))
-    with socket.create_connection((served.host, served.port), timeout=DEADLINE_S) as connection:
-        connection.sendall(write_request(ApiVersionsRequest(), 0, 1, "test"))
-        (frame,) = FrameReader().receive_data(connection.recv(1 << 16))
-    versions = {api.api_key: api.max_version for api in read_response_body(frame, 4, 18, 0).api_keys}
+    versions = {api.api_key: api.max_version for api in ask(served, ApiVersionsRequest(), 0).api_keys}
     assert (versions[63], versions[64], versions[9000]) == (1, 1, 0)
 
 
@@ -238,7 +233,7 @@ def test_ten_thousand_idle_connections_harm_nobody(serve: Callable[..., Served])
             idle.append(socket.create_connection((served.host, served.port), timeout=DEADLINE_S))
         for half_open in idle[::2]:
             half_open.sendall(b"\0\0")
-        ask_api_versions(served.host, served.port)
+        assert ask(served, ApiVersionsRequest(), 0).error_code == 0
         with open(f"/proc/{served.process.pid}/statm") as statm:
             resident_bytes = int(statm.read().split()[1]) * resource.getpagesize()
         assert resident_bytes < 300 << 20
@@ -246,16 +241,11 @@ def test_ten_thousand_idle_connections_harm_nobody(serve: Callable[..., Served])
         for idle_socket in idle:
             idle_socket.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    ask_api_versions(served.host, served.port)
+    assert ask(served, ApiVersionsRequest(), 0).error_code == 0
     assert served.end()[0] == 0
 
 
 def test_describe_cluster_tells_the_advertised_endpoint(serve: Callable[..., Served]) -> None:
     served = serve()
-    with socket.create_connection((served.host, served.port), timeout=DEADLINE_S) as client_socket:
-        client_socket.sendall(write_request(DescribeClusterRequest(endpoint_type=2), 2, 1, "test"))
-        reader = FrameReader()
-        while not (frames := reader.receive_data(client_socket.recv(65536))):
-            pass
-    response = read_response_body(frames[0], 5, 60, 2)
+    response = ask(served, DescribeClusterRequest(endpoint_type=2), 2)
     assert [(b.broker_id, b.host, b.port) for b in response.brokers] == [(3000, "127.0.0.1", served.port)]

@@ -15,8 +15,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Close, Effect, Send
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
-from mockraft.wire import messages
-from mockraft.wire.connection import FrameReader, read_response_body, write_request
+from mockraft.wire.connection import FrameReader, read_response, write_request
 
 START_MS = 1_700_000_000_000
 
@@ -101,8 +100,7 @@ class Rig:
         assert sent.connection_id == connection_id
         (frame,) = FrameReader().receive_data(sent.data)
         assert int.from_bytes(frame[:4], "big") == self._correlation_id
-        offset = 4 + messages.response_header_version(message.api_key, version)
-        return read_response_body(frame, offset, message.api_key, version)
+        return read_response(frame, message.api_key, version)
 
     def sends(self, connection_id: int | None = None) -> list[bytes]:
         return [e.data for e in self.effects if isinstance(e, Send) and connection_id in (None, e.connection_id)]

@@ -30,8 +30,8 @@ from mockraft.server.effects import Close, Send
 from mockraft.server.journal import Journal
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
-from mockraft.wire import api_keys, error_codes, messages
-from mockraft.wire.connection import read_response_body, write_request
+from mockraft.wire import api_keys, error_codes
+from mockraft.wire.connection import read_response, write_request
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
 from mockraft.wire.messages.alter_partition_request import TopicData as IsrTopic
 from mockraft.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest, DirectoryData
@@ -378,7 +378,7 @@ class Machine:
 
 def read_answer(frame: bytes | None, api_key: int, version: int) -> Any:
     assert frame is not None
-    return read_response_body(frame, 4 + messages.response_header_version(api_key, version), api_key, version)
+    return read_response(frame, api_key, version)
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import pytest
 from mockraft import Controller
 from mockraft.kafka_processes import KafkaController, KafkaServer, random_uuid, wait_until
 from mockraft.server.controller.features import metadata_version_level
-from mockraft.wire import messages, metadata_log_frame, record_batch
-from mockraft.wire.connection import FrameReader, read_response_body, write_request
+from mockraft.wire import metadata_log_frame, record_batch
+from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -68,8 +68,7 @@ class Side:
             data = self.connection.recv(1 << 20)
             assert data, f"the connection was closed on {message}"
             frames = self._frames.receive_data(data)
-        offset = 4 + messages.response_header_version(message.api_key, version)
-        return read_response_body(frames[0], offset, message.api_key, version)
+        return read_response(frames[0], message.api_key, version)
 
     def forward(
         self,
@@ -87,8 +86,7 @@ class Side:
             write_request(message, version, 1, client_id)[4:], user, principal_type, token_authenticated, address
         )
         assert answer.error_code == 0
-        offset = 4 + messages.response_header_version(message.api_key, version)
-        return messages.response(message.api_key).read(answer.response_data[offset:], version)
+        return read_response(answer.response_data, message.api_key, version)
 
     def envelope(self, data: bytes, user: str, principal_type: str, token_authenticated: bool, address: bytes) -> Any:
         """The answer of the envelope itself."""

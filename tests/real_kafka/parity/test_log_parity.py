@@ -8,8 +8,8 @@ import socket
 from typing import Any
 
 import pytest
-from mockraft.wire import error_codes, messages, record_batch
-from mockraft.wire.connection import FrameReader, read_response_body, write_request
+from mockraft.wire import error_codes, record_batch
+from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest
 from mockraft.wire.messages.describe_quorum_request import PartitionData as QuorumPartition
@@ -147,8 +147,7 @@ def answered(side: Any, message: Any, version: int) -> Any:
             frames = reader.receive_data(data)
             if frames:
                 break
-    offset = 4 + messages.response_header_version(message.api_key, version)
-    response = read_response_body(frames[0], offset, message.api_key, version)
+    response = read_response(frames[0], message.api_key, version)
     return masked(to_json(response, version), side.connection.getpeername()[1])
 
 

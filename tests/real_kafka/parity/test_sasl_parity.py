@@ -1,5 +1,6 @@
 """The same log-ins, right and wrong, on a SASL listener of Kafka's controller and of ours: each answer and each end."""
 
+import base64
 import dataclasses
 import re
 import socket
@@ -12,8 +13,8 @@ import pytest
 from mockraft import Controller
 from mockraft.controller_door import SyncController
 from mockraft.kafka_processes import KafkaController, random_uuid, wait_until
-from mockraft.wire import messages, metadata_log_frame, record_batch, sasl
-from mockraft.wire.connection import FrameReader, read_response_body, write_request
+from mockraft.wire import metadata_log_frame, record_batch, sasl
+from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -69,9 +70,7 @@ class Wire:
         frame = self.send(write_request(message, version, self._correlation_id, "parity"))
         if frame is None:
             return "closed"
-        offset = 4 + messages.response_header_version(message.api_key, version)
-        response = read_response_body(frame, offset, message.api_key, version)
-        tree = to_json(response, version)
+        tree = to_json(read_response(frame, message.api_key, version), version)
         if message.api_key == ApiVersionsRequest.api_key and not tree["errorCode"]:
             return "versions"
         return tree
@@ -102,7 +101,7 @@ class Wire:
             frame = self.send(write_request(request, 2, self._correlation_id, "parity"))
             if frame is None:
                 return [*answers, "closed"]
-            response = read_response_body(frame, 5, request.api_key, 2)
+            response = read_response(frame, request.api_key, 2)
             answers.append({**to_json(response, 2), "authBytes": _shape(response.auth_bytes)})
             if response.error_code:
                 return answers
@@ -114,8 +113,6 @@ class Wire:
 
 def _shape(data: Any) -> str:
     """What stays of a token when what chance makes is taken out."""
-    import base64
-
     raw = base64.b64decode(data) if isinstance(data, str) else data
     return re.sub(r"(?<=nonce)[0-9a-z]+|(?<=s=)[^,]+|(?<=v=).+", "…", raw.decode("latin-1"))
 

@@ -11,8 +11,8 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Close, Effect, Send
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
-from mockraft.wire import messages, sasl
-from mockraft.wire.connection import FrameReader, read_response_body, write_request
+from mockraft.wire import sasl
+from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
@@ -89,8 +89,7 @@ class Peer:
 
     def response(self, message: Any, version: int) -> Any:
         (frame,) = self.frames()
-        offset = 4 + messages.response_header_version(message.api_key, version)
-        return read_response_body(frame, offset, message.api_key, version)
+        return read_response(frame, message.api_key, version)
 
     def ask(self, message: Any, version: int) -> Any:
         self.request(message, version)

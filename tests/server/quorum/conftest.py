@@ -14,8 +14,7 @@ from mockraft.server.node import Node
 from mockraft.server.raft.outgoing import Outgoing
 from mockraft.server.raft.raft import Raft
 from mockraft.server.running_quorum import quorum_configs
-from mockraft.wire import messages
-from mockraft.wire.connection import FrameReader, read_response_body, write_request
+from mockraft.wire.connection import FrameReader, read_response, write_request
 
 START_MS = 1_700_000_000_000
 HOP_MS = 1
@@ -207,7 +206,7 @@ class World:
 
 def _body(data: bytes, api_key: int, version: int) -> Any:
     (frame,) = FrameReader().receive_data(data)
-    return read_response_body(frame, 4 + messages.response_header_version(api_key, version), api_key, version)
+    return read_response(frame, api_key, version)
 
 
 @pytest.fixture
