@@ -126,10 +126,8 @@ class LogStorage:
 
     def restart_at(self, offset: int) -> None:
         """Delete all segments and begin anew at `offset` (UnifiedLog.truncateFullyAndStartAt)."""
-        old = self.segments
-        self.segments = []
         self._create(offset)
-        self.segments = [*(base for base in old if base != offset), offset]
+        self.segments = [*(base for base in self.segments if base != offset), offset]
         self.delete_before(offset)
 
     def close(self) -> None:
