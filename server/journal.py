@@ -20,9 +20,9 @@ from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateReq
 class Exchange:
     """One request and what it was answered with.
 
-    Times are milliseconds of the controller's clock. `response_frame` is None when nothing was answered. `served_by`
-    says who answered; `failure` is the traceback of a handler that broke, else None. `messages` knows the classes.
-    `principal` is who asked; of SaslAuthenticate the token is left out of the request.
+    Times are milliseconds of the controller's clock. `served_by` says who answered; `failure` is the traceback of a
+    handler that broke, else None. `messages` knows the classes. `principal` is who asked; of SaslAuthenticate the token
+    is left out of the request.
     """
 
     __slots__ = (

@@ -12,11 +12,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from mockraft.wire import messages, records, schema_files
+from mockraft.wire import api_keys, messages, records, schema_files
 from mockraft.wire.message import Message
 from mockraft.wire.schema_files import Schema
-
-_API_VERSIONS = 18
 
 
 class OverlaidMessage(NamedTuple):
@@ -83,7 +81,7 @@ class Overlay:
         """As `messages.response_header_version`."""
         if self.responses.get(api_key) not in self.overlaid:
             return messages.response_header_version(api_key, api_version)
-        return 1 if api_version >= self.response(api_key).flexible_from and api_key != _API_VERSIONS else 0
+        return 1 if api_version >= self.response(api_key).flexible_from and api_key != api_keys.API_VERSIONS else 0
 
     def api_name(self, api_key: int) -> str:
         """The API's name as its schemas spell it (`BrokerHeartbeat`); an unknown key by its number."""
