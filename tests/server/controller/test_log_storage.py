@@ -102,6 +102,24 @@ def test_begins_anew_at_another_offset(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["00000000000000000100.log"]
 
 
+def test_a_log_that_cannot_begin_anew_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = storage(tmp_path)
+    found.open_for_append(0)
+    found.append(batch(0), 0)
+
+    def refuse(_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log_storage, "sync_directory", refuse)
+        with pytest.raises(OSError, match="No space left"):
+            found.restart_at(100)
+    assert found.segments == [0]
+    found.append(batch(1), 1)
+    found.close()
+    assert recovered(tmp_path) == [batch(0), batch(1)]
+
+
 def test_a_roll_of_an_empty_segment_does_nothing(tmp_path: Path) -> None:
     written(tmp_path, 1)
     found = storage(tmp_path)
