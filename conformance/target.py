@@ -77,7 +77,8 @@ async def look_up(bootstrap: str, cluster_id: str | None = None) -> Target:
         except CannotConnectError as error:
             said.append(str(error))
         except (WireError, UnsupportedVersionError, DisconnectedError) as error:
-            said.append(f"{address} does not answer as a Kafka controller listener does: {error}")
+            hint = "; cases speak PLAINTEXT: is it TLS or SASL there?" if isinstance(error, DisconnectedError) else ""
+            said.append(f"{address} does not answer as a Kafka controller listener does: {error}{hint}")
     raise CannotConnectError("\n".join(said))
 
 

@@ -4,7 +4,8 @@ import gc
 import sys
 
 import typer
-from mockraft.serve import ABOUT, serve
+from mockraft.serve import serve
+from mockraft.serve_help import ABOUT, ServeCommand
 
 
 def application(*, only_serve: bool = False) -> typer.Typer:
@@ -13,11 +14,12 @@ def application(*, only_serve: bool = False) -> typer.Typer:
         name="mockraft",
         help="A Kafka KRaft controller for tests: unmodified brokers run on it.",
         no_args_is_help=True,
+        context_settings={"max_content_width": 120},
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # plain help shows long option names whole
     )
-    app.command("serve", help=ABOUT)(serve)
+    app.command("serve", help=ABOUT, short_help="Run a controller, or a quorum of several.", cls=ServeCommand)(serve)
     if only_serve:
         app.callback()(_no_options_of_its_own)
         return app

@@ -75,11 +75,13 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     conformance_app = typer.Typer(help=ABOUT, invoke_without_command=True, add_completion=False, rich_markup_mode=None)
     conformance_app.callback(help=ABOUT)(conformance)
-    conformance_app.command("table")(table)
+    conformance_app.command("table", short_help="All cases on mockraft and Kafka, at each level.")(table)
     conformance_app.command("baseline")(baseline)
     fuzz_commands.register(conformance_app)
-    app.add_typer(conformance_app, name="conformance")
-    app.command("differences", help=DIFFERENCES_ABOUT)(differences)
+    app.add_typer(conformance_app, name="conformance", short_help="Say where a controller is not as Kafka 4.3.1's.")
+    app.command("differences", help=DIFFERENCES_ABOUT, short_help="Print where mockraft differs from Kafka.")(
+        differences
+    )
 
 
 def conformance(

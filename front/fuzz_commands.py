@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from mockraft.conformance.fuzz.run import Report
+    from collections.abc import Mapping
+
+    from mockraft.conformance.fuzz.run import Finding
+    from mockraft.conformance.fuzz.steps import Step
 
 DIFFERENT = 1
 NO_CONTROLLER = 3
@@ -20,7 +23,7 @@ and times of their own got common names. What differs is shown as the smallest s
 request, which --replay takes.
 
 \b
-  mockraft serve --port 9093 --session-timeout-ms 3600000 &
+  mockraft serve --port 9093 --session-timeout-ms 1000000000 &
   mockraft conformance fuzz --bootstrap 127.0.0.1:9093 --against kafka:9093
   mockraft conformance fuzz --bootstrap 127.0.0.1:9093 --against kafka:9093 --seed 7 --steps 10000
   mockraft conformance fuzz --bootstrap 127.0.0.1:9093 --against kafka:9093 --replay found.jsonl
@@ -40,7 +43,7 @@ Save = Annotated[Path | None, typer.Option(help="Keep the steps that show a diff
 
 def register(app: typer.Typer) -> None:
     """Add the command to `mockraft conformance`."""
-    app.command("fuzz", help=ABOUT)(fuzz)
+    app.command("fuzz", help=ABOUT, short_help="Random requests to two controllers at once.")(fuzz)
 
 
 def fuzz(
@@ -61,7 +64,7 @@ def fuzz(
         if replay is None:
             report = door.run(bootstrap, against, seed=seed, steps=steps, told=_tell, **ids)
         else:
-            report = door.run_again(bootstrap, against, door.steps_of(replay.read_text(encoding="utf-8")), **ids)
+            report = door.run_again(bootstrap, against, _steps_in(replay), **ids)
     except OSError as error:
         typer.echo(f"mockraft conformance fuzz: {bootstrap} or {against}: {error}", err=True)
         raise typer.Exit(NO_CONTROLLER) from None
@@ -73,7 +76,8 @@ def fuzz(
     typer.echo(door.text_of(report.finding))
     if save is not None:
         save.write_text("\n".join(door.lines_of(report.finding.steps)) + "\n", encoding="utf-8")
-    typer.echo(_command(bootstrap, against, report))
+    if replay is None:
+        typer.echo(_command(bootstrap, against, ids, report.finding))
     raise typer.Exit(DIFFERENT)
 
 
@@ -81,9 +85,21 @@ def _tell(steps: int) -> None:
     typer.echo(f"{steps} steps", err=True)
 
 
-def _command(bootstrap: str, against: str, report: Report) -> str:
-    assert report.finding is not None
+def _steps_in(path: Path) -> list[Step]:
+    """The steps that are kept in a file; a bad one ends the command with exit code 2."""
+    from mockraft.conformance.fuzz import door
+
+    try:
+        return door.steps_of(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise typer.BadParameter(f"{path}: {error.strerror}", param_hint="--replay") from None
+    except ValueError as error:
+        raise typer.BadParameter(f"{path}: {error}", param_hint="--replay") from None
+
+
+def _command(bootstrap: str, against: str, ids: Mapping[str, str | None], finding: Finding) -> str:
+    told = "".join(f" --{name.replace('_', '-')} {given}" for name, given in ids.items() if given)
     return (
-        f"again: mockraft conformance fuzz --bootstrap {bootstrap} --against {against}"
-        f" --seed {report.finding.seed} --steps {report.finding.step}"
+        f"again: mockraft conformance fuzz --bootstrap {bootstrap} --against {against}{told}"
+        f" --seed {finding.seed} --steps {finding.step}"
     )

@@ -37,7 +37,7 @@ _WAY_TO_RUNNING = (
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("run-kafka")(run_kafka)
+    app.command("run-kafka", short_help="Run real Kafka brokers on mockraft.")(run_kafka)
 
 
 def run_kafka(

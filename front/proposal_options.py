@@ -23,7 +23,11 @@ Schemas = Annotated[
 
 def overlay(profile: list[str] | None, schemas: list[Path] | None) -> Overlay | None:
     """The messages that the options ask for; a bad option ends the command with exit code 2."""
+    if unknown := [name for name in profile or () if name not in NAMES]:
+        raise typer.BadParameter(
+            f"there is no profile {unknown[0]!r}; there are {', '.join(NAMES)}", param_hint="--profile"
+        )
     try:
         return overlay_of(profile or (), schemas or ())
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--schemas" if schemas else "--profile") from error
+        raise typer.BadParameter(str(error), param_hint="--schemas") from error

@@ -32,6 +32,8 @@ PLAIN_EVERY_S = 5
 PLAIN_POLL_S = 0.05
 SHUTDOWN_MS = 5_000
 
+_IN_THE_CLEAR = "; if a controller with TLS or SASL listens there, say how to log in with --command-config"
+
 RUN_ABOUT = """Run a controller with simulated brokers and show them live.
 
 The brokers register, replicate the metadata log, heartbeat and are unfenced as Kafka's are; they serve no clients.
@@ -76,8 +78,8 @@ CommandConfig = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command("run", help=RUN_ABOUT)(run)
-    app.command("broker", help=BROKER_ABOUT)(broker)
+    app.command("run", help=RUN_ABOUT, short_help="Show a controller with simulated brokers, live.")(run)
+    app.command("broker", help=BROKER_ABOUT, short_help="Run one simulated broker on any controller.")(broker)
 
 
 def run(
@@ -281,9 +283,13 @@ async def _broker(
     from mockraft.brokers.broker import SimulatedBroker
     from mockraft.brokers.config import draw_config
     from mockraft.brokers.fleet import ask_cluster_id
+    from mockraft.wire.client import DisconnectedError
 
     try:
         cluster_id = cluster_id or await ask_cluster_id(bootstrap[0], security=options["security"])
+    except DisconnectedError as error:
+        print(f"mockraft broker: {error}{'' if options['security'] else _IN_THE_CLEAR}", file=sys.stderr)
+        return NO_CONTROLLER
     except (OSError, LookupError, ValueError) as error:
         print(f"mockraft broker: {error} (or give --cluster-id)", file=sys.stderr)
         return NO_CONTROLLER

@@ -8,6 +8,7 @@ import errno
 import gc
 import logging
 import random
+import re
 import resource
 import signal
 import socket
@@ -22,6 +23,7 @@ from mockraft import serve_quorum as quorum
 from mockraft import serve_security as security
 from mockraft.proposal_options import Profile, Schemas, overlay
 from mockraft.proposals import rules_of
+from mockraft.serve_help import GROUPS
 
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
@@ -35,30 +37,11 @@ DATA_DIR_UNUSABLE = 4
 
 _log = logging.getLogger("mockraft.serve")
 
-ABOUT = """Run a Kafka KRaft controller, or a quorum of several, that brokers can use as their only one.
-
-Prints one line on stdout once it accepts connections:
-
-\b
-  mockraft ready bootstrap=127.0.0.1:9093 cluster_id=… node_id=3000 admin=off
-
-A broker joins it with that cluster id and three properties:
-
-\b
-  controller.quorum.bootstrap.servers=127.0.0.1:9093
-  controller.listener.names=CONTROLLER
-  process.roles=broker
-  (kafka-storage format -t CLUSTER_ID -c broker.properties; kafka-server-start broker.properties)
-
-Without --data-dir the log is in memory, and brokers must not outlive the controller: a broker stops when its
-controller comes back with a shorter log. SIGTERM and SIGINT end the controller with exit code 0.
-
---profile kip-858 and --schemas DIR let it speak a proposal that Kafka has not, or words otherwise; both may be given
-several times.
-
-Exit codes: 2 a bad option, 3 the address cannot be listened on, 4 the data directory cannot be used.
-"""
-
+_FIELDS_FROM_FILES = {
+    "plain_users": "plain_users_file",
+    "scram_users": "scram_users_file",
+    "client_security": "client_config_file",
+}
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any free one.")]
@@ -104,7 +87,7 @@ SuperUsers = Annotated[
 AllowEveryone = Annotated[
     bool, typer.Option("--allow-everyone-if-no-acl-found", help="A resource without any ACL is everybody's.")
 ]
-AdminPort = Annotated[str, typer.Option(help="Port of the admin API; this version has none, so: off.")]
+AdminPort = Annotated[str, typer.Option(hidden=True, help="Port of the admin API; this version has none, so: off.")]
 Brokers = Annotated[int, typer.Option(min=0, help="Also run so many simulated brokers in this process.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random, for runs that repeat.")]
 FrameBytesMax = Annotated[
@@ -251,9 +234,22 @@ def _config(options: Mapping[str, Any]) -> ControllerConfig:
         config = ControllerConfig(**{f.name: options[f.name] for f in fields(ControllerConfig) if f.name in options})
         if uses_tls(config.security_protocol):
             server_context(config)
-    except (ValueError, OSError) as error:
-        raise typer.BadParameter(str(error)) from error
+    except ValueError as error:
+        raise typer.BadParameter(_in_options(str(error))) from error
+    except OSError as error:
+        raise typer.BadParameter(f"{error.filename}: {error.strerror}") from error
     return config
+
+
+def _in_options(text: str) -> str:
+    """An error about fields of ControllerConfig in the names of options."""
+    options = {name: name for names in GROUPS.values() for name in names} | _FIELDS_FROM_FILES
+
+    def option(found: re.Match[str]) -> str:
+        name = options.get(found[0])
+        return found[0] if name is None else f"--{name.replace('_', '-')}"
+
+    return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", option, text)
 
 
 async def _run(config: ControllerConfig, controllers: int, chance: random.Random, brokers: int) -> int:
@@ -266,7 +262,7 @@ async def _run(config: ControllerConfig, controllers: int, chance: random.Random
         return _fail(DATA_DIR_UNUSABLE, str(error))
     except OSError as error:
         if error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES) or isinstance(error, socket.gaierror):
-            return _fail(PORT_TAKEN, f"cannot listen on {config.host}:{config.port}: {error.strerror}")
+            return _fail(PORT_TAKEN, _cannot_listen(config, controllers, error))
         raise
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
@@ -293,6 +289,14 @@ async def _run(config: ControllerConfig, controllers: int, chance: random.Random
         await stopped.wait()
         _log.info("stopping")
     return 0
+
+
+def _cannot_listen(config: ControllerConfig, controllers: int, error: OSError) -> str:
+    where = f"{config.host}:{config.port}"
+    if controllers > 1 and config.port:
+        where = f"{where} to {config.port + controllers - 1}, a port for each controller"
+    hint = "; --port 0 takes any that is free" if error.errno == errno.EADDRINUSE else ""
+    return f"cannot listen on {where}: {error.strerror}{hint}"
 
 
 def _log_entry(entry: Entry) -> None:

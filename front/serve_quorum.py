@@ -37,6 +37,8 @@ QuorumBootstrapServers = Annotated[
     typer.Option(help="Controllers of a quorum that this one follows without a vote, until it is added: HOST:PORT,…"),
 ]
 
+_PORT_MAX = 65_535
+
 _VOTERS = ("initial_controllers", "controller_quorum_voters", "controller_quorum_bootstrap_servers")
 
 
@@ -48,6 +50,9 @@ def checked(options: Mapping[str, Any]) -> dict[str, Any]:
         raise typer.BadParameter("the controllers of one process are each other's voters", param_hint=option)
     if options["advertised_port"] is not None and options["controllers"] > 1:
         raise typer.BadParameter("several controllers cannot have one port", param_hint="--advertised-port")
+    if options["port"] + options["controllers"] - 1 > _PORT_MAX:
+        about = f"there are not so many ports above {options['port']}"
+        raise typer.BadParameter(about, param_hint="--controllers")
     return {"kraft_version": 0} if options["controller_quorum_voters"] else {}
 
 

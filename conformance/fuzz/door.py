@@ -53,7 +53,7 @@ def run_again(
     if found is None:
         return Report(len(taken))
     number, difference = found
-    return Report(number + 1, Finding(0, number + 1, difference, taken))
+    return Report(number + 1, Finding(None, number + 1, difference, taken))
 
 
 def text_of(finding: Finding) -> str:
@@ -62,7 +62,8 @@ def text_of(finding: Finding) -> str:
     told = [f"{difference.api} differs in {difference.path}"]
     told += [f"  first   {json.dumps(difference.ours, ensure_ascii=False)}"]
     told += [f"  second  {json.dumps(difference.theirs, ensure_ascii=False)}"]
-    told += [f"after {len(finding.steps)} of the {finding.step} steps of seed {finding.seed}:"]
+    drawn = "" if finding.seed is None else f" of seed {finding.seed}"
+    told += [f"after {len(finding.steps)} of the {finding.step} steps{drawn}:"]
     return "\n".join([*told, *lines_of(finding.steps)])
 
 

@@ -30,9 +30,12 @@ SETTLE_POLL_S = 0.01
 
 
 class Finding(NamedTuple):
-    """A difference: the seed of its episode, the step at which it showed, and a small sequence that shows it again."""
+    """A difference: the seed of its episode, the step at which it showed, and a small sequence that shows it again.
 
-    seed: int
+    The seed is None where the steps were given.
+    """
+
+    seed: int | None
     step: int
     difference: Difference
     steps: list[Step]

@@ -28,6 +28,8 @@ class Side(Names):
 
     def __init__(self, name: str, bootstrap: str, cluster_id: str, timeout_s: float = 10) -> None:
         host, _, port = bootstrap.rpartition(":")
+        if not host or not port.isdigit():
+            raise ValueError(f"{bootstrap!r} is no address: give host:port")
         super().__init__(cluster_id)
         self.name = name
         self.control_batches = 0

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from mockraft.serve import serve as serve_command
+from mockraft.serve_help import GROUPS
 from mockraft.server.config import ControllerConfig
 from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -249,3 +250,8 @@ def test_describe_cluster_tells_the_advertised_endpoint(serve: Callable[..., Ser
     served = serve()
     response = ask(served, DescribeClusterRequest(endpoint_type=2), 2)
     assert [(b.broker_id, b.host, b.port) for b in response.brokers] == [(3000, "127.0.0.1", served.port)]
+
+
+def test_help_shows_each_option_in_one_group() -> None:
+    shown = [name for names in GROUPS.values() for name in names]
+    assert sorted([*shown, "admin_port"]) == sorted([*inspect.signature(serve_command).parameters, "help"])
