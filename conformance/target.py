@@ -87,6 +87,11 @@ async def _learn(target: Target, cluster_id: str | None) -> Target:
     try:
         await connection.handshake()
         target.api_versions = dict(connection.api_versions)
+        if api_keys.METADATA in target.api_versions:
+            raise CannotConnectError(
+                f"{target.bootstrap} is a broker's listener; --bootstrap takes the controller's, which brokers have in "
+                "controller.quorum.bootstrap.servers"
+            )
         if api_keys.DESCRIBE_QUORUM not in target.api_versions:
             raise CannotConnectError(f"{target.bootstrap} is no controller listener: it does not offer DescribeQuorum")
         await _learn_quorum(connection, target)
