@@ -108,6 +108,12 @@ async def test_nobody_there_is_told_as_such() -> None:
         await conformance.run("nowhere")
 
 
+async def test_a_listener_that_wants_a_login_is_told_as_such() -> None:
+    async with Controller(security_protocol="SASL_PLAINTEXT", sasl_enabled_mechanisms=("PLAIN",)) as controller:
+        with pytest.raises(CannotConnectError, match="is it TLS or SASL there"):
+            await conformance.run(controller.bootstrap)
+
+
 @pytest.mark.parametrize("level", [30, 14])
 async def test_the_cluster_id_is_learnt_at_any_level(level: int) -> None:
     async with Controller(metadata_version=level) as controller:

@@ -159,6 +159,7 @@ def test_says_when_the_port_is_taken(serve: Callable[..., Served]) -> None:
         ("--initial-controllers", "3000@127.0.0.1:9093"),
         ("--super-users", "admin"),
         ("--profile", "kip-9"),
+        ("--port", "65534", "--controllers", "3"),
         ("--schemas", "nowhere"),
         ("--no-such-option",),
     ],

@@ -58,14 +58,14 @@ def test_a_line_that_kafka_storage_would_not_take_is_told(tmp_path: Path, line: 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--security-protocol", "TLS"), "security_protocol='TLS': it must be PLAINTEXT or SSL or"),
-        (("--security-protocol", "SSL"), "needs ssl_certificate_file"),
-        (("--security-protocol", "SASL_PLAINTEXT"), "needs sasl_enabled_mechanisms: PLAIN, SCRAM-SHA-256"),
-        (("--sasl-enabled-mechanisms", "PLAIN,GSSAPI"), "sasl_enabled_mechanisms='GSSAPI': it must be PLAIN or"),
+        (("--security-protocol", "TLS"), "--security-protocol='TLS': it must be PLAINTEXT or SSL or"),
+        (("--security-protocol", "SSL"), "needs --ssl-certificate-file"),
+        (("--security-protocol", "SASL_PLAINTEXT"), "needs --sasl-enabled-mechanisms: PLAIN, SCRAM-SHA-256"),
+        (("--sasl-enabled-mechanisms", "PLAIN,GSSAPI"), "--sasl-enabled-mechanisms='GSSAPI': it must be PLAIN or"),
         (("--ssl-client-auth", "maybe"), "it must be none or requested or required"),
         (("--ssl-principal-mapping-rules", "RULE:x"), "is neither DEFAULT nor RULE:"),
-        (("--plain-users-file", "/nowhere"), "No such file or directory: '/nowhere'"),
-        (("--client-config-file", "/nowhere"), "No such file or directory: '/nowhere'"),
+        (("--plain-users-file", "/nowhere"), "/nowhere: No such file or directory"),
+        (("--client-config-file", "/nowhere"), "/nowhere: No such file or directory"),
         (
             ("--security-protocol", "SASL_PLAINTEXT", "--sasl-enabled-mechanisms", "PLAIN", "--brokers", "1"),
             "the simulated brokers must log in: say as whom with --client-config-file",

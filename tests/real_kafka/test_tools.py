@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mockraft import conformance
+from mockraft.conformance import CannotConnectError
 from mockraft.kafka_cluster import KafkaCluster
 from mockraft.kafka_processes import KafkaProcessError, KafkaTool, wait_until
 
@@ -132,6 +135,11 @@ def test_kafka_cluster_lists_the_controllers_endpoint(cluster: KafkaCluster, by_
     assert head.split()[:3] == ["ID", "HOST", "PORT"]
     assert row.split()[:3] == ["3000", "127.0.0.1", str(cluster.controller.port)]
     assert row.split()[-1] == "controller"
+
+
+def test_the_conformance_suite_says_that_it_met_a_broker(cluster: KafkaCluster) -> None:
+    with pytest.raises(CannotConnectError, match="is a broker's listener; --bootstrap takes the controller's"):
+        asyncio.run(conformance.run(cluster.bootstrap_servers))
 
 
 def test_kafka_configs_changes_a_topic_through_a_broker(
