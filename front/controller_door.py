@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from mockraft.loop_thread import LoopThread
+from mockraft.loop_thread import InLoopThread
 from mockraft.proposals import overlay_of, rules_of
 from mockraft.server.clock import Clock
 from mockraft.server.config import ControllerConfig
@@ -17,8 +17,6 @@ from mockraft.server.controller.data_dir import cluster_id_of
 from mockraft.server.controller.features import metadata_version_level
 from mockraft.server.journal import Journal
 from mockraft.server.running import RunningController, random_cluster_id
-
-T = TypeVar("T")
 
 
 def configured(
@@ -130,33 +128,12 @@ class Controller:
         return self.running.node.messages
 
 
-class SyncController:
+class SyncController(InLoopThread):
     """A controller in a thread of its own, as long as the `with` block lasts; made by `Controller.sync`."""
 
     def __init__(self, controller: Controller) -> None:
+        super().__init__("mockraft-controller", controller)
         self._controller = controller
-        self._thread = LoopThread("mockraft-controller")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        try:
-            self._thread.run(self._controller.__aenter__())
-        except BaseException:
-            self._thread.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self._thread.run(self._controller.__aexit__(None, None, None))
-        finally:
-            self._thread.stop()
-
-    def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call in the controller's thread and give its result: whatever changes or reads more than the journal."""
-        return self._thread.call(function, *arguments)
 
     @property
     def running(self) -> RunningController:

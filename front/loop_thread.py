@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
 
@@ -45,3 +47,32 @@ class LoopThread:
         self._thread.join()
         self._loop.close()
         self._loop = self._thread = None
+
+
+class InLoopThread:
+    """The `with` block of something with an `async with` block, which has a thread of its own as long as it lasts."""
+
+    def __init__(self, name: str, inside: AbstractAsyncContextManager[Any]) -> None:
+        self._thread = LoopThread(name)
+        self._inside = inside
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        try:
+            self._thread.run(self._inside.__aenter__())
+        except BaseException:
+            self._thread.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._thread.run(self._inside.__aexit__(None, None, None))
+        finally:
+            self._thread.stop()
+
+    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call in its thread and give the result: whatever changes or reads more than journals."""
+        return self._thread.call(function, *arguments)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from mockraft.controller_door import configured
-from mockraft.loop_thread import LoopThread
+from mockraft.loop_thread import InLoopThread
 from mockraft.server.clock import Clock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.data_dir import cluster_id_of
 from mockraft.server.running import RunningController
 from mockraft.server.running_quorum import PATIENCE_S, RunningQuorum, folder
-
-T = TypeVar("T")
 
 
 class Quorum:
@@ -139,33 +136,12 @@ class Quorum:
             await running.stop()
 
 
-class SyncQuorum:
+class SyncQuorum(InLoopThread):
     """A quorum in a thread of its own, as long as the `with` block lasts; made by `Quorum.sync`."""
 
     def __init__(self, quorum: Quorum) -> None:
+        super().__init__("mockraft-quorum", quorum)
         self._quorum = quorum
-        self._thread = LoopThread("mockraft-quorum")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        try:
-            self._thread.run(self._quorum.__aenter__())
-        except BaseException:
-            self._thread.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self._thread.run(self._quorum.__aexit__(None, None, None))
-        finally:
-            self._thread.stop()
-
-    def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call in the quorum's thread and give its result: whatever changes or reads more than the journals."""
-        return self._thread.call(function, *arguments)
 
     @property
     def bootstrap(self) -> str:
