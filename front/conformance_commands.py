@@ -76,7 +76,7 @@ def register(app: typer.Typer) -> None:
     conformance_app = typer.Typer(help=ABOUT, invoke_without_command=True, add_completion=False, rich_markup_mode=None)
     conformance_app.callback(help=ABOUT)(conformance)
     conformance_app.command("table", short_help="All cases on mockraft and Kafka, at each level.")(table)
-    conformance_app.command("baseline")(baseline)
+    conformance_app.command("baseline", short_help="Keep a run on Kafka's own controller, for --against.")(baseline)
     fuzz_commands.register(conformance_app)
     app.add_typer(conformance_app, name="conformance", short_help="Say where a controller is not as Kafka 4.3.1's.")
     app.command("differences", help=DIFFERENCES_ABOUT, short_help="Print where mockraft differs from Kafka.")(
