@@ -14,6 +14,8 @@ from mockraft.wire.json_form import to_json
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 _FETCH_VERSION = 17
 _BYTES = 1 << 20
+_PATIENCE_S = 20.0
+_PAUSE_S = 0.05
 
 
 class Written(NamedTuple):
@@ -42,7 +44,8 @@ class Log:
         async with self._lock:
             if self._connection is None:
                 self._connection = await self._target.open()
-            while not await self._read(self._connection):
+            deadline = asyncio.get_running_loop().time() + _PATIENCE_S
+            while not await self._read(self._connection, deadline):
                 pass
 
     async def close(self) -> None:
@@ -50,16 +53,19 @@ class Log:
         if self._connection is not None:
             await self._connection.close()
 
-    async def _read(self, connection: KafkaConnection) -> bool:
+    async def _read(self, connection: KafkaConnection, deadline: float) -> bool:
         answer = await connection.send(self._fetch(), version=_FETCH_VERSION)
         if answer.error_code:
             told = error_codes.name(answer.error_code)
             raise CannotConnectError(f"the metadata log cannot be read: {told}; cluster id {self._target.cluster_id}")
         partition = answer.responses[0].partitions[0]
         if partition.error_code:
-            if partition.current_leader.leader_epoch <= self._epoch:
+            resigned = partition.error_code == error_codes.NOT_LEADER_OR_FOLLOWER
+            if resigned and asyncio.get_running_loop().time() < deadline:
+                await asyncio.sleep(_PAUSE_S)
+            elif partition.current_leader.leader_epoch <= self._epoch:
                 raise CannotConnectError(f"the metadata log cannot be read: {error_codes.name(partition.error_code)}")
-            self._epoch = partition.current_leader.leader_epoch
+            self._epoch = max(self._epoch, partition.current_leader.leader_epoch)
             return False
         if partition.diverging_epoch.epoch >= 0:
             self._last_epoch = partition.diverging_epoch.epoch
