@@ -12,7 +12,6 @@ import pytest
 from mockraft.server.apis.api import Parked, RequestContext
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller import log_files
 from mockraft.server.controller.metadata_log import MetadataLog
 from mockraft.server.controller.result import ApiError
 from mockraft.server.raft.raft import Raft
@@ -316,5 +315,5 @@ class World:
 @pytest.fixture
 def new_world(monkeypatch: pytest.MonkeyPatch) -> type[World]:
     # A crash here is a killed process: what it wrote is in the page cache.
-    monkeypatch.setattr(log_files.os, "fsync", lambda _: None)
+    monkeypatch.setattr("os.fsync", lambda _: None)
     return World
