@@ -116,9 +116,14 @@ class Side:
 
     def skip_start(self) -> None:
         """Read past the records of the start; Kafka's controller registers itself some time after it."""
+        # While Kafka's authorizer has not read its ACLs it lets in nobody but super users.
+        wait_until(lambda: self._fetched().responses, 20, "a Fetch that is let in")
         wait_until(lambda: any("RegisterCo" in type(r).__name__ for r, _ in self.new_records()), 20, "a registration")
 
     def _fetch(self) -> Any:
+        return self._fetched().responses[0].partitions[0]
+
+    def _fetched(self) -> Any:
         partition = FetchPartition(
             partition=0,
             current_leader_epoch=self._leader_epoch,
@@ -128,7 +133,7 @@ class Side:
         )
         topic = FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])
         request = FetchRequest(cluster_id=self.cluster_id, max_wait_ms=0, max_bytes=1 << 20, topics=[topic])
-        return self.ask(request, 17).responses[0].partitions[0]
+        return self.ask(request, 17)
 
     def add_broker(
         self, broker_id: int, rack: str | None, log_dirs: int, *, fenced: bool = False, cordoned: bool = False
