@@ -14,13 +14,15 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self
 
-from mockraft.brokers import lifecycle, log_dirs
-from mockraft.brokers.assignments import Assignments
+from mockraft.brokers import lifecycle
 from mockraft.brokers.channel import ControllerChannel, NotSentError
 from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of, registration_of
+from mockraft.brokers.directories import DIRECTORIES_FROM, Directories
 from mockraft.brokers.lifecycle import BrokerState, End, Event, Lifecycle, Orders, Send
+from mockraft.brokers.log_dirs.directory_ids import in_java_order
 from mockraft.brokers.metadata_view import MetadataView
 from mockraft.brokers.observer import Endpoint, FatalError, Observer
+from mockraft.brokers.part import Part
 from mockraft.brokers.replication import Replication
 from mockraft.wire import client, error_codes, messages, metadata_log_frame
 from mockraft.wire.errors import WireError
@@ -28,8 +30,6 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from mockraft.wire.metadata_log_frame import RecordAt
 
-RETRY_TIMEOUT_MS = 60_000
-DIRECTORIES_FROM = 17
 CORDONED_FROM = 30
 
 _log = logging.getLogger(__name__)
@@ -55,22 +55,20 @@ class SimulatedBroker:
         )
         self.replication = Replication(config, self.observer, self._metadata_advanced)
         self.life = Lifecycle(heartbeat_interval_ms=config.heartbeat_interval_ms)
-        self.assignments = Assignments()
         self.fault: str | None = None
         self.end: End | None = None
         self.heartbeats = 0
         self.refusals: Counter[str] = Counter()
-        self.placed: dict[tuple[bytes, int], bytes] = {}
         client_id = str(config.broker_id)
         speaks = (config.security, config.messages)
         # Half a session, so that a stuck controller is left in time for another (KAFKA-14392).
         self._channel = ControllerChannel(client_id, self.controller, config.session_timeout_ms // 2, *speaks)
-        self._directories_channel = ControllerChannel(client_id, self.controller, RETRY_TIMEOUT_MS, *speaks)
-        self._cordoned_seen = ("", 0)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._changed = asyncio.Event()
-        self._stopped = asyncio.Event()
+        self.changed = asyncio.Event()
+        self.stopped = asyncio.Event()
+        self.directories = Directories(self)
+        self.parts: list[Part] = [self.directories]
 
     @classmethod
     def joining(
@@ -120,9 +118,11 @@ class SimulatedBroker:
 
     def start(self) -> None:
         """Begin: find the controller, fetch, register. Needs a running loop."""
-        self._start(self.replication.run)
+        for part in self.parts:
+            part.start()
+        self.start_task(self.replication.run)
         timeout_ms = self.config.registration_timeout_ms
-        self._set_timer("registration", timeout_ms, self.happen, lifecycle.RegistrationTimedOut())
+        self.set_timer("registration", timeout_ms, self.happen, lifecycle.RegistrationTimedOut())
         self.happen(lifecycle.Started())
 
     async def wait_until(self, state: BrokerState, timeout_ms: int = 30_000) -> None:
@@ -130,10 +130,10 @@ class SimulatedBroker:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while self.state is not state:
-                    if self._stopped.is_set():
+                    if self.stopped.is_set():
                         raise RuntimeError(f"broker {self.config.broker_id} stopped: {self.epitaph}")
-                    self._changed.clear()
-                    await self._changed.wait()
+                    self.changed.clear()
+                    await self.changed.wait()
         except TimeoutError:
             said = [self.replication.note, *(f"{count}x {name}" for name, count in self.refusals.items())]
             raise TimeoutError(
@@ -146,7 +146,7 @@ class SimulatedBroker:
         self.happen(lifecycle.ShutdownWanted())
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await self._stopped.wait()
+                await self.stopped.wait()
         except TimeoutError:
             self.happen(lifecycle.Stopped(End.IMPATIENT))
         await self.close()
@@ -163,12 +163,12 @@ class SimulatedBroker:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for held in (self._channel, self._directories_channel, self.replication):
+        for held in (*self.parts, self._channel, self.replication):
             await held.close()
 
     async def wait_stopped(self) -> None:
         """Return once the broker has stopped, and close what it held."""
-        await self._stopped.wait()
+        await self.stopped.wait()
         await self.close()
 
     def fail_log_dir(self, directory_id: bytes) -> None:
@@ -176,7 +176,7 @@ class SimulatedBroker:
         self.happen(lifecycle.LogDirFailed(directory_id))
         name = f"log-dir-{directory_id.hex()}"
         timeout_ms = self.config.log_dir_failure_timeout_ms
-        self._set_timer(name, timeout_ms, self.happen, lifecycle.LogDirFailureTimedOut(directory_id))
+        self.set_timer(name, timeout_ms, self.happen, lifecycle.LogDirFailureTimedOut(directory_id))
 
     def happen(self, event: Event) -> None:
         """Take one event through the lifecycle and carry out its orders."""
@@ -184,36 +184,38 @@ class SimulatedBroker:
         self.life, orders = lifecycle.step(self.life, event)
         if self.life.state is not before:
             _log.info("broker %d: %s -> %s", self.config.broker_id, before.name, self.life.state.name)
+            for part in self.parts:
+                part.state_changed(self.life.state)
             if self.life.state is BrokerState.RECOVERY:
-                self._cordoned_changed()
-                self._start(self._recover)
+                self.start_task(self._recover)
         self._carry_out(orders)
-        self._changed.set()
+        self.changed.set()
 
     def _carry_out(self, orders: Orders) -> None:
         if orders.send is Send.REGISTRATION:
-            self._start(self._register)
+            self.start_task(self._register)
         elif orders.send is Send.HEARTBEAT:
-            self._start(self._heartbeat)
+            self.start_task(self._heartbeat)
         if orders.wait_ms is not None:
-            self._set_timer("communication", orders.wait_ms, self.happen, lifecycle.Due())
+            self.set_timer("communication", orders.wait_ms, self.happen, lifecycle.Due())
         if orders.stop is not None:
             self.end = orders.stop
             for timer in self._timers.values():
                 timer.cancel()
-            self._stopped.set()
+            self.stopped.set()
             current = asyncio.current_task()
             for task in self._tasks:
                 if task is not current:
                     task.cancel()
 
-    def _set_timer(self, name: str, wait_ms: float, call: Callable[..., None], argument: object) -> None:
+    def set_timer(self, name: str, wait_ms: float, call: Callable[..., None], argument: object) -> None:
         """Call later; the timer of this name that was set before is off."""
         if name in self._timers:
             self._timers[name].cancel()
         self._timers[name] = asyncio.get_running_loop().call_later(wait_ms / 1000, call, argument)
 
-    def _start(self, work: Callable[[], Awaitable[None]]) -> None:
+    def start_task(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run work of this broker until it is done or the broker is over."""
         task = asyncio.get_running_loop().create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -233,7 +235,7 @@ class SimulatedBroker:
         def make(connection: client.KafkaConnection) -> BrokerRegistrationRequest:
             return registration_of(self.config, connection.version_for(BrokerRegistrationRequest))
 
-        response = await self._ask(self._channel, make)
+        response = await self.ask(self._channel, make)
         if response is not None:
             self.happen(lifecycle.Registered(response.broker_epoch))
 
@@ -248,19 +250,19 @@ class SimulatedBroker:
             want_fence=life.want_fence,
             want_shut_down=life.want_shut_down,
             offline_log_dirs=list(life.offline_dirs),
-            cordoned_log_dirs=None if cordoned is None else log_dirs.in_java_order(cordoned),
+            cordoned_log_dirs=None if cordoned is None else in_java_order(cordoned),
         )
 
     async def _heartbeat(self) -> None:
         request = self.heartbeat()
-        response = await self._ask(self._channel, lambda _: request)
+        response = await self.ask(self._channel, lambda _: request)
         if response is not None:
             self.heartbeats += 1
             self.happen(
                 lifecycle.HeartbeatAnswered(response.is_caught_up, response.is_fenced, response.should_shut_down)
             )
 
-    async def _ask(self, channel: ControllerChannel, make: Any) -> Any | None:
+    async def ask(self, channel: ControllerChannel, make: Any) -> Any | None:
         """Send one lifecycle request; None when it was refused or not answered (the lifecycle knows then)."""
         try:
             response = await channel.send(make)
@@ -279,20 +281,15 @@ class SimulatedBroker:
     async def _recover(self) -> None:
         """Recovery work: nothing but its time, and until the controller knows where our replicas lie (KIP-858)."""
         await asyncio.sleep(self.config.recovery_ms / 1000)
-        while self.assignments.queued:
-            self._changed.clear()
-            await self._changed.wait()
+        while self.directories.assignments.queued:
+            self.changed.clear()
+            await self.changed.wait()
         self.happen(lifecycle.ReadyToUnfence())
-
-    # What the metadata log means for this broker.
 
     def _metadata_advanced(self) -> None:
         self._channel.controller_moved()
-        self._directories_channel.controller_moved()
-        for key in self.view.take_changed():
-            self._place(key)
-        if (self.view.cordoned_log_dirs, self.view.metadata_version) != self._cordoned_seen:
-            self._cordoned_changed()
+        for part in self.parts:
+            part.metadata_advanced()
         registration = self.view.registration
         if (
             registration is not None
@@ -302,65 +299,7 @@ class SimulatedBroker:
         ):
             # Kafka's BrokerRegistrationTracker: the registration was made before directories were known.
             self.happen(lifecycle.RegisterAgain())
-        self._changed.set()
-
-    def _cordoned_changed(self) -> None:
-        value = self.view.cordoned_log_dirs
-        self._cordoned_seen = (value, self.view.metadata_version)
-        if self.life.cordoned_dirs is None:
-            return
-        paths = {path.strip() for path in value.split(",")}
-        cordoned = frozenset(d.directory_id for d in self.config.log_dirs if value == "*" or d.path in paths)
-        if cordoned != self.life.cordoned_dirs:
-            self.happen(lifecycle.LogDirsCordoned(cordoned))
-
-    def _place(self, key: tuple[bytes, int]) -> None:
-        """Give a replica its directory, and tell the controller when the metadata says another one or none."""
-        replica = self.view.replicas.get(key)
-        if replica is None:
-            self.placed.pop(key, None)
-            return
-        ours = {log_dir.directory_id for log_dir in self.config.log_dirs}
-        if key not in self.placed:
-            if replica.directory in ours:
-                self.placed[key] = replica.directory
-                return
-            chosen = log_dirs.choose(
-                self.config.log_dirs,
-                Counter(self.placed.values()),
-                self.life.offline_dirs,
-                self.life.cordoned_dirs or (),
-            )
-            if chosen is None:
-                return
-            self.placed[key] = chosen.directory_id
-        if replica.directory != self.placed[key] and self.view.metadata_version >= DIRECTORIES_FROM:
-            self.assignments.add(key, self.placed[key], _now_ms())
-            self._schedule_assignments()
-
-    def _schedule_assignments(self) -> None:
-        due_ms = self.assignments.due_ms
-        if due_ms is not None and not self._stopped.is_set():
-            self._set_timer("assignments", due_ms - _now_ms(), self._start, self._assign)
-
-    async def _assign(self) -> None:
-        epoch = self.view.registration.broker_epoch if self.view.registration else self.life.broker_epoch
-        request = self.assignments.take(self.config.broker_id, epoch, self.view.replicas)
-        if request is not None:
-            try:
-                response = await self._directories_channel.send(lambda _: request)
-                self.assignments.answered(response, _now_ms())
-                if response.error_code != error_codes.NONE:
-                    self.refusals[error_codes.name(response.error_code)] += 1
-            except (NotSentError, client.UnsupportedVersionError) as error:
-                self.refusals[type(error).__name__] += 1
-                self.assignments.failed(_now_ms())
-        self._schedule_assignments()
-        self._changed.set()
-
-
-def _now_ms() -> float:
-    return asyncio.get_running_loop().time() * 1000
+        self.changed.set()
 
 
 def _decode(config: BrokerConfig) -> Callable[[bytes], RecordAt]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mockraft.brokers.log_dirs import LogDir, draw_uuid, in_java_order
+from mockraft.brokers.log_dirs.directory_ids import draw_uuid, in_java_order
+from mockraft.brokers.log_dirs.placement import DirectoryAt
 from mockraft.wire import messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
@@ -48,7 +49,7 @@ class BrokerConfig:
     bootstrap: tuple[tuple[str, int], ...]
     incarnation_id: bytes
     metadata_directory_id: bytes
-    log_dirs: tuple[LogDir, ...]
+    log_dirs: tuple[DirectoryAt, ...]
     listeners: tuple[Listener, ...]
     rack: str | None = None
     previous_broker_epoch: int = -1
@@ -88,7 +89,7 @@ def draw_config(
         bootstrap=bootstrap,
         incarnation_id=draw_uuid(chance),
         metadata_directory_id=draw_uuid(chance),
-        log_dirs=tuple(LogDir(path, draw_uuid(chance)) for path in paths),
+        log_dirs=tuple(DirectoryAt(path, draw_uuid(chance)) for path in paths),
         listeners=(Listener("PLAINTEXT", host, port),),
         **options,
     )

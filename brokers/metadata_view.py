@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mockraft.brokers.log_dirs import MIGRATING
+from mockraft.brokers.log_dirs.directory_ids import MIGRATING
 from mockraft.wire.metadata_log_frame import RecordAt
 
 METADATA_VERSION = "metadata.version"

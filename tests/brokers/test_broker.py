@@ -161,21 +161,21 @@ async def test_tells_the_controller_where_its_replicas_lie() -> None:
     async with Controller() as controller, joining(controller, log_dir_paths=PATHS) as broker:
         await broker.wait_until(BrokerState.RUNNING)
         topic_id = await create_topic(controller, "orders")
-        await until(lambda: len(broker.placed) == 4 and not broker.assignments.queued)
+        await until(lambda: len(broker.directories.placed) == 4 and not broker.directories.assignments.queued)
         partitions = controller.running.controller.image.topics.by_id[topic_id].partitions
-        assert {(topic_id, n): p.directories[0] for n, p in partitions.items()} == broker.placed
-        counts = [list(broker.placed.values()).count(d.directory_id) for d in broker.config.log_dirs]
+        assert {(topic_id, n): p.directories[0] for n, p in partitions.items()} == broker.directories.placed
+        counts = [list(broker.directories.placed.values()).count(d.directory_id) for d in broker.config.log_dirs]
         assert counts == [2, 2], "spread over both directories"
         await send(controller, DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000))
-        await until(lambda: not broker.placed)
+        await until(lambda: not broker.directories.placed)
 
 
 async def test_a_broker_with_one_directory_has_nothing_to_tell() -> None:
     async with Controller() as controller, joining(controller) as broker:
         await broker.wait_until(BrokerState.RUNNING)
         await create_topic(controller, "orders")
-        await until(lambda: len(broker.placed) == 4)
-        assert not broker.assignments.queued
+        await until(lambda: len(broker.directories.placed) == 4)
+        assert not broker.directories.assignments.queued
         assert not asked(controller, api_keys.ASSIGN_REPLICAS_TO_DIRS)
 
 
@@ -187,12 +187,12 @@ async def test_a_failed_dir_is_reported_and_its_leaders_move() -> None:
     ):
         await asyncio.gather(broker.wait_until(BrokerState.RUNNING), other.wait_until(BrokerState.RUNNING))
         topic_id = await create_topic(controller, "orders", replicas=2)
-        await until(lambda: len(broker.placed) == 4 and not broker.assignments.queued)
+        await until(lambda: len(broker.directories.placed) == 4 and not broker.directories.assignments.queued)
         failed = broker.config.log_dirs[0].directory_id
         broker.fail_log_dir(failed)
         await until(lambda: failed not in registered(controller).log_dirs)
         partitions = controller.running.controller.image.topics.by_id[topic_id].partitions
-        for (_, index), directory in broker.placed.items():
+        for (_, index), directory in broker.directories.placed.items():
             assert (1 in partitions[index].isr) == (directory != failed)
             assert directory != failed or partitions[index].leader == 2
         await until(lambda: broker.life.offline_dirs == {failed: True})

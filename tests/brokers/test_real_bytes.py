@@ -10,7 +10,7 @@ from mockraft.brokers import SimulatedBroker
 from mockraft.brokers.assignments import Assignments
 from mockraft.brokers.config import SUPPORTED_FEATURES, BrokerConfig, Listener, draw_config, registration_of
 from mockraft.brokers.lifecycle import BrokerState, Lifecycle
-from mockraft.brokers.log_dirs import LogDir
+from mockraft.brokers.log_dirs.placement import DirectoryAt
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
@@ -62,8 +62,8 @@ def config() -> BrokerConfig:
         incarnation_id=bytes.fromhex("4240a9b04c3748b78f427d59758b0d59"),
         metadata_directory_id=METADATA_DIR,
         log_dirs=(
-            LogDir("/d1", bytes.fromhex("61962285e4ca44f4c0d2211c8c8e92cf")),
-            LogDir("/d0", bytes.fromhex("4cff0b3e2d1a7544d612578b602651b7")),
+            DirectoryAt("/d1", bytes.fromhex("61962285e4ca44f4c0d2211c8c8e92cf")),
+            DirectoryAt("/d0", bytes.fromhex("4cff0b3e2d1a7544d612578b602651b7")),
         ),
         listeners=(Listener("PLAINTEXT", "127.0.0.1", 19192),),
         features={name: SUPPORTED_FEATURES[name] for name in FEATURE_ORDER},

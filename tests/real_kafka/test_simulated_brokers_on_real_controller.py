@@ -136,12 +136,12 @@ async def test_its_replicas_get_their_directories_and_a_failed_one_its_consequen
         await asyncio.gather(broker.wait_until(BrokerState.RUNNING), other.wait_until(BrokerState.RUNNING))
         topic_id = await create_topic(kafka.bootstrap, "orders", [21, 22])
         view = broker.view
-        await until(lambda: len(broker.placed) == 4 and not broker.assignments.queued)
-        await until(lambda: {key: replica.directory for key, replica in view.replicas.items()} == broker.placed)
+        await until(lambda: len(broker.directories.placed) == 4 and not broker.directories.assignments.queued)
+        await until(lambda: {key: replica.directory for key, replica in view.replicas.items()} == broker.directories.placed)
         failed = broker.config.log_dirs[0].directory_id
         broker.fail_log_dir(failed)
         await until(lambda: view.registration and failed not in view.registration.log_dirs)
-        hit = {key for key, directory in broker.placed.items() if directory == failed}
+        hit = {key for key, directory in broker.directories.placed.items() if directory == failed}
         assert len(hit) == 2
         for key in ((topic_id, n) for n in range(4)):
             replica = view.replicas[key]
@@ -251,7 +251,7 @@ async def story(controller: Any) -> list[str]:
         await broker.wait_until(BrokerState.RUNNING)
         broker.story.append("(a topic)")
         await create_topic(controller.bootstrap, "story", [51, 52])
-        await until(lambda: len(broker.placed) == 4 and not broker.assignments.queued)
+        await until(lambda: len(broker.directories.placed) == 4 and not broker.directories.assignments.queued)
         broker.fail_log_dir(broker.config.log_dirs[0].directory_id)
         await until(lambda: all(broker.life.offline_dirs.values()))
         await broker.shut_down()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 
-from mockraft.brokers.log_dirs import LogDir, choose, draw_uuid, in_java_order
+from mockraft.brokers.log_dirs.directory_ids import draw_uuid, in_java_order
+from mockraft.brokers.log_dirs.placement import DirectoryAt, choose
 from mockraft.wire.uuids import text_of
 
-A, B, C = (LogDir(f"/{name}", name.encode() * 16) for name in "abc")
+A, B, C = (DirectoryAt(f"/{name}", name.encode() * 16) for name in "abc")
 
 
 def test_draws_random_uuids_whose_text_is_no_option() -> None:

@@ -1,0 +1,1 @@
+"""What a broker answers its clients: one file per API."""

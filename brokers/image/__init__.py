@@ -1,0 +1,1 @@
+"""The whole cluster as one broker knows it from the metadata log."""

@@ -1,0 +1,1 @@
+"""The sockets that clients of a broker connect to."""

@@ -1,0 +1,1 @@
+"""Replicas of partitions: leading, following, and the in-sync replicas that follow from it."""
