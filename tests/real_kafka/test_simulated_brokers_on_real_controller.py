@@ -137,7 +137,9 @@ async def test_its_replicas_get_their_directories_and_a_failed_one_its_consequen
         topic_id = await create_topic(kafka.bootstrap, "orders", [21, 22])
         view = broker.view
         await until(lambda: len(broker.directories.placed) == 4 and not broker.directories.assignments.queued)
-        await until(lambda: {key: replica.directory for key, replica in view.replicas.items()} == broker.directories.placed)
+        await until(
+            lambda: {key: replica.directory for key, replica in view.replicas.items()} == broker.directories.placed
+        )
         failed = broker.config.log_dirs[0].directory_id
         broker.fail_log_dir(failed)
         await until(lambda: view.registration and failed not in view.registration.log_dirs)
