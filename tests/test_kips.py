@@ -1,0 +1,73 @@
+"""The table of the texts' rules names tests that there are."""
+
+import ast
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from mockraft.conformance.suite import all_cases
+
+ROOT = Path(__file__).parents[1]
+TABLE = ROOT / "docs" / "kips.md"
+TEXTS = ("858", "1066", "113", "18", "004")
+CASE = "case: "
+
+
+class Rule(NamedTuple):
+    """One row: its number, what the text says, the tests and cases that show it, how Kafka differs."""
+
+    number: str
+    text: str
+    shown_by: list[str]
+    differs: str
+
+
+def rules() -> list[Rule]:
+    found = []
+    for line in TABLE.read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
+        if re.fullmatch(r"\d+\.\d+", cells[0]):
+            number, _, text, shown_by, *differs = cells
+            shown = [each.strip(" `") for each in shown_by.split(";") if each.strip()]
+            found.append(Rule(number, text, shown, "".join(differs)))
+    return found
+
+
+RULES = rules()
+
+
+@cache
+def names_in(path: str) -> frozenset[str]:
+    """The names of the tests of a file; none when there is no such file."""
+    file = ROOT / path
+    if not file.is_file():
+        return frozenset()
+    tree = ast.parse(file.read_text())
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return frozenset(node.name for node in functions)
+
+
+def test_every_text_is_there_and_its_rules_are_numbered_in_a_row() -> None:
+    counts = Counter(rule.number.split(".")[0] for rule in RULES)
+    assert tuple(counts) == TEXTS
+    assert [rule.number for rule in RULES] == [f"{text}.{n}" for text in TEXTS for n in range(1, counts[text] + 1)]
+
+
+def test_every_test_and_case_that_is_named_exists() -> None:
+    cases = {case.name for case in all_cases()}
+    missing = []
+    for rule in RULES:
+        for shown in rule.shown_by:
+            path, _, name = shown.partition("::")
+            if shown.startswith(CASE):
+                there = shown.removeprefix(CASE) in cases
+            else:
+                there = shown.startswith("open: ") or name in names_in(path)
+            missing += [] if there else [f"{rule.number}: {shown}"]
+    assert missing == []
+
+
+def test_every_rule_has_a_test_or_a_reason() -> None:
+    assert [rule.number for rule in RULES if not rule.shown_by and not rule.differs] == []
