@@ -1,0 +1,132 @@
+"""One replica on its way from one log directory to another, as a table (KIP-113, KIP-858).
+
+Kafka's `ReplicaAlterLogDirsThread` and its `PromotionState`: the future replica copies until it has caught up, the
+controller is told of the new directory, and only when it has agreed does the future replica take the place of the
+current one. Sans-IO: :func:`step` says what to do, :mod:`.movers` does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+
+
+class Stage(Enum):
+    """How far a move is; Kafka's `ReassignmentState` and the states around it."""
+
+    UNASKED = auto()
+    """Nobody wants the replica elsewhere."""
+    COPYING = auto()
+    """The future replica has not caught up yet; the controller knows nothing (Kafka's None)."""
+    QUEUED = auto()
+    """It caught up once and the controller is being told; copying goes on (Kafka's Queued)."""
+    ACCEPTED = auto()
+    """The controller has the new directory in its log; the swap waits for the last records (Kafka's Accepted)."""
+    DONE = auto()
+    """The future replica is the replica now (Kafka's Effective)."""
+    OVER = auto()
+    """The replica stays, or stayed, where it was."""
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether there is a future replica."""
+        return self in (Stage.COPYING, Stage.QUEUED, Stage.ACCEPTED)
+
+    @property
+    def metadata_may_differ(self) -> bool:
+        """Whether the controller may have the new directory while the replica lies in the old one."""
+        return self in (Stage.QUEUED, Stage.ACCEPTED)
+
+
+class Happened(Enum):
+    """What can happen to a move."""
+
+    ASKED = auto()
+    """AlterReplicaLogDirs names another directory."""
+    COPIED = auto()
+    """A piece was copied and there is more."""
+    CAUGHT_UP = auto()
+    """The future replica ends where the current one does."""
+    ACKNOWLEDGED = auto()
+    """The controller answered AssignReplicasToDirs for the target with NONE."""
+    REFUSED = auto()
+    """It answered with an error, or not at all; the queue of assignments tries again."""
+    RENAMED = auto()
+    """Both directories have their new names."""
+    CANCELLED = auto()
+    """AlterReplicaLogDirs names the directory where the replica is."""
+    REPLACED = auto()
+    """AlterReplicaLogDirs names a third directory."""
+    SOURCE_LOST = auto()
+    """The directory of the current replica is offline."""
+    TARGET_LOST = auto()
+    """The directory of the future replica is offline."""
+    REPLICA_GONE = auto()
+    """The topic was deleted, or the partition was reassigned to other brokers."""
+    RESTARTED = auto()
+    """The broker was started and found both logs, the metadata naming the current one's directory."""
+    RESTARTED_ACKNOWLEDGED = auto()
+    """The broker was started and found a future replica in the directory that the metadata names (KAFKA-16082)."""
+
+
+class Order(Enum):
+    """What is to be done, in the order given."""
+
+    CREATE_FUTURE = auto()
+    COPY = auto()
+    ASSIGN_TARGET = auto()
+    """Queue AssignReplicasToDirs for the target and say when it is acknowledged."""
+    SWAP = auto()
+    """Rename the future replica to the replica and the old one to `-delete`."""
+    DELETE_FUTURE = auto()
+    FORGET_FUTURE = auto()
+    """Drop the future replica from memory; its files are on a directory that is offline."""
+    ASSIGN_SOURCE = auto()
+    """Queue AssignReplicasToDirs for the directory where the replica still lies: it replaces what is queued."""
+
+
+_ASKED = (Order.CREATE_FUTURE, Order.COPY)
+_COPY = (Order.COPY,)
+_REVERT = (Order.DELETE_FUTURE, Order.ASSIGN_SOURCE)
+
+Row = tuple[Stage, tuple[Order, ...]]
+
+TABLE: Mapping[tuple[Stage, Happened], Row] = {
+    (Stage.UNASKED, Happened.ASKED): (Stage.COPYING, _ASKED),
+    (Stage.UNASKED, Happened.RESTARTED): (Stage.COPYING, _COPY),
+    (Stage.UNASKED, Happened.RESTARTED_ACKNOWLEDGED): (Stage.ACCEPTED, (Order.SWAP,)),
+    (Stage.COPYING, Happened.COPIED): (Stage.COPYING, _COPY),
+    (Stage.COPYING, Happened.CAUGHT_UP): (Stage.QUEUED, (Order.ASSIGN_TARGET, Order.COPY)),
+    (Stage.COPYING, Happened.CANCELLED): (Stage.OVER, (Order.DELETE_FUTURE,)),
+    (Stage.COPYING, Happened.REPLACED): (Stage.COPYING, (Order.DELETE_FUTURE, *_ASKED)),
+    (Stage.COPYING, Happened.SOURCE_LOST): (Stage.OVER, ()),
+    (Stage.COPYING, Happened.TARGET_LOST): (Stage.OVER, (Order.FORGET_FUTURE,)),
+    (Stage.COPYING, Happened.REPLICA_GONE): (Stage.OVER, (Order.DELETE_FUTURE,)),
+    (Stage.QUEUED, Happened.COPIED): (Stage.QUEUED, _COPY),
+    (Stage.QUEUED, Happened.CAUGHT_UP): (Stage.QUEUED, _COPY),
+    (Stage.QUEUED, Happened.ACKNOWLEDGED): (Stage.ACCEPTED, _COPY),
+    (Stage.QUEUED, Happened.REFUSED): (Stage.QUEUED, ()),
+    (Stage.QUEUED, Happened.CANCELLED): (Stage.OVER, _REVERT),
+    (Stage.QUEUED, Happened.REPLACED): (Stage.COPYING, (*_REVERT, *_ASKED)),
+    (Stage.QUEUED, Happened.SOURCE_LOST): (Stage.OVER, (Order.ASSIGN_SOURCE,)),
+    (Stage.QUEUED, Happened.TARGET_LOST): (Stage.OVER, (Order.FORGET_FUTURE, Order.ASSIGN_SOURCE)),
+    (Stage.QUEUED, Happened.REPLICA_GONE): (Stage.OVER, (Order.DELETE_FUTURE,)),
+    (Stage.ACCEPTED, Happened.COPIED): (Stage.ACCEPTED, _COPY),
+    (Stage.ACCEPTED, Happened.CAUGHT_UP): (Stage.ACCEPTED, (Order.SWAP,)),
+    (Stage.ACCEPTED, Happened.RENAMED): (Stage.DONE, ()),
+    (Stage.ACCEPTED, Happened.CANCELLED): (Stage.OVER, _REVERT),
+    (Stage.ACCEPTED, Happened.REPLACED): (Stage.COPYING, (*_REVERT, *_ASKED)),
+    (Stage.ACCEPTED, Happened.SOURCE_LOST): (Stage.OVER, (Order.ASSIGN_SOURCE,)),
+    (Stage.ACCEPTED, Happened.TARGET_LOST): (Stage.OVER, (Order.FORGET_FUTURE, Order.ASSIGN_SOURCE)),
+    (Stage.ACCEPTED, Happened.REPLICA_GONE): (Stage.OVER, (Order.DELETE_FUTURE,)),
+}
+"""Every event that means something, by stage. Whatever is not here changes nothing: a late answer, a second cancel.
+
+A lost source is assigned back to its own directory although that is offline, which takes this broker out of the ISR:
+Kafka 4.3.1 does so. `DirectoryId.LOST`, which KIP-858's text sends here, is never sent by it.
+"""
+
+
+def step(stage: Stage, happened: Happened) -> Row:
+    """The stage after an event, and what to do."""
+    return TABLE.get((stage, happened), (stage, ()))
