@@ -11,7 +11,8 @@ Names are imported when they are first used, so `import mockraft` costs nothing.
 # Not from typing: importing that costs more than everything else here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mockraft.brokers import BrokerState, SimulatedBroker
+    from mockraft.broker_door import SimulatedBroker, SyncSimulatedBroker
+    from mockraft.brokers import BrokerState
     from mockraft.controller_door import Controller, SyncController
     from mockraft.quorum_door import Quorum, SyncQuorum
     from mockraft.server.controller.policies import AlteredConfigs, NewTopic
@@ -25,6 +26,7 @@ __all__ = [
     "SimulatedBroker",
     "SyncController",
     "SyncQuorum",
+    "SyncSimulatedBroker",
 ]
 
 _HOMES = {
@@ -33,9 +35,10 @@ _HOMES = {
     "Controller": "mockraft.controller_door",
     "NewTopic": "mockraft.server.controller.policies",
     "Quorum": "mockraft.quorum_door",
-    "SimulatedBroker": "mockraft.brokers",
+    "SimulatedBroker": "mockraft.broker_door",
     "SyncController": "mockraft.controller_door",
     "SyncQuorum": "mockraft.quorum_door",
+    "SyncSimulatedBroker": "mockraft.broker_door",
 }
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import random
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mockraft.loop_thread import InLoopThread
 from mockraft.proposals import overlay_of, rules_of
@@ -17,6 +18,9 @@ from mockraft.server.controller.data_dir import cluster_id_of
 from mockraft.server.controller.features import metadata_version_level
 from mockraft.server.journal import Journal
 from mockraft.server.running import RunningController, random_cluster_id
+
+if TYPE_CHECKING:
+    from mockraft.broker_door import SimulatedBroker, SyncSimulatedBroker
 
 
 def configured(
@@ -49,6 +53,7 @@ class Controller:
     `profile` names proposals (`"kip-858"`, or several) and `schemas` folders of message specs that it speaks too.
     Without a `cluster_id` it takes the data directory's, else a new one each time. Raises ValueError for a metadata
     version that is not there, DataDirError for a data directory that cannot be used, OSError for a port that is taken.
+    With `brokers=3` simulated brokers 1 to 3 run with it, and the block begins when they do.
 
         async with Controller(session_timeout_ms=2000) as controller:
             properties["controller.quorum.bootstrap.servers"] = controller.bootstrap
@@ -61,8 +66,12 @@ class Controller:
         clock: Clock | None = None,
         profile: str | Iterable[str] = (),
         schemas: str | Path | Iterable[str | Path] = (),
+        brokers: int = 0,
         **options: Any,
     ) -> None:
+        self.brokers: dict[int, SimulatedBroker] = {}
+        """The brokers that were started here, by id."""
+        self._broker_count = brokers
         self._chance = random.Random(options.get("seed"))
         self._config = configured(config, self._chance, profile=profile, schemas=schemas, **options)
         self._clock = clock
@@ -77,13 +86,44 @@ class Controller:
 
     async def __aenter__(self) -> Self:
         self._running = await RunningController.start(self._config, self._clock, self._chance)
+        try:
+            await asyncio.gather(*(self.start_broker(broker_id) for broker_id in range(1, self._broker_count + 1)))
+        except BaseException:
+            await self._stop()
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._stop()
+
+    async def _stop(self) -> None:
+        wait_ms = self.running.config.session_timeout_ms
+        await asyncio.gather(*(broker.shut_down(wait_ms) for broker in self.brokers.values()))
+        self.brokers.clear()
         await self.running.stop()
         self._running = None
+
+    async def start_broker(self, broker_id: int, **options: Any) -> SimulatedBroker:
+        """Run one more simulated broker until the block ends, and give it when it runs.
+
+        Options are those of `SimulatedBroker.joining`. One with this id that was killed or left is replaced.
+        Raises RuntimeError for one that stops at once, TimeoutError when it does not come to run.
+        """
+        from mockraft.broker_door import SimulatedBroker
+        from mockraft.brokers.lifecycle import BrokerState
+
+        own = {"security": self._config.own_client_security, "messages": self.messages}
+        seed = self._chance.getrandbits(32)
+        broker = SimulatedBroker.joining(self.bootstrap, self.cluster_id, broker_id, **{"seed": seed} | own | options)
+        before = self.brokers.get(broker_id)
+        if before is not None and not before.stopped.is_set():
+            raise RuntimeError(f"broker {broker_id} runs already")
+        self.brokers[broker_id] = broker
+        broker.start()
+        await broker.wait_until(BrokerState.RUNNING)
+        return broker
 
     @property
     def running(self) -> RunningController:
@@ -134,6 +174,19 @@ class SyncController(InLoopThread):
     def __init__(self, controller: Controller) -> None:
         super().__init__("mockraft-controller", controller)
         self._controller = controller
+
+    def start_broker(self, broker_id: int, **options: Any) -> SyncSimulatedBroker:
+        """Run one more simulated broker until the block ends, and give it when it runs; see `Controller`."""
+        from mockraft.broker_door import SyncSimulatedBroker
+
+        return SyncSimulatedBroker(self._thread.run(self._controller.start_broker(broker_id, **options)), self._thread)
+
+    @property
+    def brokers(self) -> dict[int, SyncSimulatedBroker]:
+        """The brokers that were started here, by id."""
+        from mockraft.broker_door import SyncSimulatedBroker
+
+        return {n: SyncSimulatedBroker(broker, self._thread) for n, broker in self._controller.brokers.items()}
 
     @property
     def running(self) -> RunningController:

@@ -50,18 +50,23 @@ class LoopThread:
 
 
 class InLoopThread:
-    """The `with` block of something with an `async with` block, which has a thread of its own as long as it lasts."""
+    """The `with` block of something with an `async with` block, which has a thread of its own as long as it lasts.
 
-    def __init__(self, name: str, inside: AbstractAsyncContextManager[Any]) -> None:
-        self._thread = LoopThread(name)
+    A `thread` that is given runs already and goes on after the block.
+    """
+
+    def __init__(self, name: str, inside: AbstractAsyncContextManager[Any], thread: LoopThread | None = None) -> None:
+        self._thread = thread or LoopThread(name)
+        self._is_own_thread = thread is None
         self._inside = inside
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        if self._is_own_thread:
+            self._thread.start()
         try:
             self._thread.run(self._inside.__aenter__())
         except BaseException:
-            self._thread.stop()
+            self._stop_thread()
             raise
         return self
 
@@ -71,6 +76,10 @@ class InLoopThread:
         try:
             self._thread.run(self._inside.__aexit__(None, None, None))
         finally:
+            self._stop_thread()
+
+    def _stop_thread(self) -> None:
+        if self._is_own_thread:
             self._thread.stop()
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T:

@@ -1,48 +1,34 @@
-"""`mockraft run`, the controller with simulated brokers to look at, and `mockraft broker`, one more of them."""
+"""`mockraft run`: the controller with simulated brokers to look at."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import logging
 import os
 import random
-import signal
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from mockraft.proposal_options import Profile, Schemas, overlay
+from mockraft.signals import end_tasks, stop_on_signals
 
 if TYPE_CHECKING:
     from mockraft.brokers.fleet import Fleet
     from mockraft.run_picture import Picture, Watch
     from mockraft.server.running import RunningController
-    from mockraft.wire.client_security import ClientSecurity
 
 DEFAULT_PORT = 9093
 PORT_TAKEN = 3
-BROKER_DIED = 1
-NO_CONTROLLER = 5
 REDRAW_S = 0.5
 PLAIN_EVERY_S = 5
 PLAIN_POLL_S = 0.05
 SHUTDOWN_MS = 5_000
 
-_IN_THE_CLEAR = "; if a controller with TLS or SASL listens there, say how to log in with --command-config"
-
 RUN_ABOUT = """Run a controller with simulated brokers and show them live.
 
 The brokers register, replicate the metadata log, heartbeat and are unfenced as Kafka's are; they serve no clients.
 More of them, and real ones, can join while it runs. Without a terminal it prints plain lines. Ctrl-C ends it.
-"""
-BROKER_ABOUT = """Run one simulated broker on any KRaft controller, mockraft's or Kafka's.
-
-It prints a line for each step of its life. SIGTERM and Ctrl-C begin a controlled shutdown, a second one ends it at
-once. Exit codes: 1 it had to stop as a real broker would have, 2 a bad option, 5 no controller answered.
 """
 
 Brokers = Annotated[int, typer.Option(min=0, help="How many simulated brokers.")]
@@ -54,32 +40,10 @@ Plain = Annotated[bool, typer.Option("--plain", help="Plain lines, as without a 
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random, for runs that repeat.")]
 SessionTimeoutMs = Annotated[int, typer.Option(min=1, help="broker.session.timeout.ms")]
 
-BrokerId = Annotated[int, typer.Option("--id", min=0, max=2**31 - 1, help="The broker's node.id.")]
-Bootstrap = Annotated[
-    str, typer.Option("--bootstrap-controller", help="host:port of a controller; several separated by commas.")
-]
-ClusterId = Annotated[str | None, typer.Option(help="The cluster's id. Default: the controller is asked.")]
-Rack = Annotated[str | None, typer.Option(help="broker.rack")]
-LogDirPaths = Annotated[
-    list[str] | None, typer.Option("--log-dir", help="Path of a log directory; may be repeated. Nothing is written.")
-]
-ListenerText = Annotated[
-    str | None,
-    typer.Option("--listener", help="host:port it advertises. Default: 127.0.0.1:9092+id. Nobody listens there."),
-]
-CommandConfig = Annotated[
-    Path | None,
-    typer.Option(
-        help="Client properties, as Kafka's tools take them: security.protocol, PEM files in ssl.truststore.location "
-        "and ssl.keystore.location, sasl.mechanism, username and password in sasl.jaas.config."
-    ),
-]
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command("run", help=RUN_ABOUT, short_help="Show a controller with simulated brokers, live.")(run)
-    app.command("broker", help=BROKER_ABOUT, short_help="Run one simulated broker on any controller.")(broker)
 
 
 def run(
@@ -126,14 +90,14 @@ async def _run(
         return PORT_TAKEN
     watch = Watch(running)
     address = (running.config.voter_host, running.config.voter_port)
-    with _stop_on_signals() as stopped:
+    with stop_on_signals() as stopped:
         fleet = await start_brokers(
             [address], running.config.cluster_id, brokers, log_dirs_per_broker=log_dirs, chance=chance
         )
         show = asyncio.ensure_future(_show_live(watch) if live else _show_plain(watch))
         waiting = asyncio.ensure_future(stopped.wait())
         await asyncio.wait((show, waiting), timeout=for_s, return_when=asyncio.FIRST_COMPLETED)
-        await _end(show, waiting)
+        await end_tasks(show, waiting)
         await fleet.shut_down(SHUTDOWN_MS)
     await running.stop()
     print(f"stopped after {watch.picture().up_ms / 1000:.1f} s; {_farewell(fleet)}", flush=True)
@@ -159,29 +123,6 @@ async def _start_controller(
         if port is not None:
             raise
         return await RunningController.start(dataclasses.replace(config, port=0), chance=chance)
-
-
-@contextlib.contextmanager
-def _stop_on_signals() -> Iterator[asyncio.Event]:
-    """An event that SIGINT and SIGTERM set."""
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
-    try:
-        yield stopped
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-
-
-async def _end(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel what still runs; raise what broke."""
-    for task in tasks:
-        task.cancel()
-    for result in await asyncio.gather(*tasks, return_exceptions=True):
-        if isinstance(result, Exception):
-            raise result
 
 
 async def _show_live(watch: Watch) -> None:
@@ -234,97 +175,3 @@ def _farewell(fleet: Fleet) -> str:
 
     left = sum(broker.end is End.GRANTED for broker in fleet.brokers)
     return f"{left} of {len(fleet.brokers)} brokers left by controlled shutdown"
-
-
-def broker(
-    broker_id: BrokerId,
-    bootstrap_controller: Bootstrap,
-    cluster_id: ClusterId = None,
-    rack: Rack = None,
-    log_dir: LogDirPaths = None,
-    listener: ListenerText = None,
-    command_config: CommandConfig = None,
-    profile: Profile = None,
-    schemas: Schemas = None,
-    for_s: For = None,
-    seed: Seed = None,
-) -> None:
-    """Run one simulated broker."""
-    from mockraft.server.running import event_loop
-    from mockraft.wire import messages
-
-    bootstrap = tuple(_host_and_port(part, "--bootstrap-controller") for part in bootstrap_controller.split(","))
-    host, port = _host_and_port(listener, "--listener") if listener else ("127.0.0.1", None)
-    security = _client_security(command_config)
-    options = {
-        "log_dir_paths": tuple(log_dir or ()),
-        "rack": rack,
-        "host": host,
-        "port": port,
-        "security": security,
-        "messages": overlay(profile, schemas) or messages,
-    }
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stdout)
-    with asyncio.Runner(loop_factory=event_loop) as runner:
-        code = runner.run(_broker(broker_id, bootstrap, cluster_id, options, for_s, random.Random(seed)))
-    if code:
-        raise typer.Exit(code)
-
-
-async def _broker(
-    broker_id: int,
-    bootstrap: tuple[tuple[str, int], ...],
-    cluster_id: str | None,
-    options: dict[str, Any],
-    for_s: float | None,
-    chance: random.Random,
-) -> int:
-    """Run until a signal, the time is over or it died; gives the exit code."""
-    from mockraft.brokers.broker import SimulatedBroker
-    from mockraft.brokers.config import draw_config
-    from mockraft.brokers.fleet import ask_cluster_id
-    from mockraft.wire.client import DisconnectedError
-
-    try:
-        cluster_id = cluster_id or await ask_cluster_id(bootstrap[0], security=options["security"])
-    except DisconnectedError as error:
-        print(f"mockraft broker: {error}{'' if options['security'] else _IN_THE_CLEAR}", file=sys.stderr)
-        return NO_CONTROLLER
-    except (OSError, LookupError, ValueError) as error:
-        print(f"mockraft broker: {error} (or give --cluster-id)", file=sys.stderr)
-        return NO_CONTROLLER
-    simulated = SimulatedBroker(draw_config(broker_id, cluster_id, bootstrap, chance, **options))
-    with _stop_on_signals() as stopped:
-        simulated.start()
-        over, waiting = asyncio.ensure_future(simulated.wait_stopped()), asyncio.ensure_future(stopped.wait())
-        await asyncio.wait((over, waiting), timeout=for_s, return_when=asyncio.FIRST_COMPLETED)
-        if not over.done():
-            stopped.clear()
-            print(f"broker {broker_id} asks the controller for leave; Ctrl-C again stops it at once", flush=True)
-            again = asyncio.ensure_future(stopped.wait())
-            leaving = asyncio.ensure_future(simulated.shut_down())
-            await asyncio.wait((leaving, again), return_when=asyncio.FIRST_COMPLETED)
-            if not leaving.done():
-                await simulated.kill()
-            await _end(leaving, again)
-        await _end(over, waiting)
-    print(f"broker {broker_id} stopped: {simulated.epitaph}", flush=True)
-    return BROKER_DIED if simulated.end is not None and simulated.end.is_failure else 0
-
-
-def _client_security(path: Path | None) -> ClientSecurity | None:
-    from mockraft.wire.client_security import read_properties
-
-    try:
-        return None if path is None else read_properties(path)
-    except (OSError, ValueError) as error:
-        raise typer.BadParameter(str(error), param_hint="--command-config") from None
-
-
-def _host_and_port(text: str, option: str) -> tuple[str, int]:
-    from mockraft.brokers.config import endpoint_of
-
-    try:
-        return endpoint_of(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint=option) from None

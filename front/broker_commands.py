@@ -1,0 +1,150 @@
+"""`mockraft broker`: one simulated broker as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from mockraft.proposal_options import Profile, Schemas, overlay
+from mockraft.signals import end_tasks, stop_on_signals
+
+if TYPE_CHECKING:
+    from mockraft.wire.client_security import ClientSecurity
+
+BROKER_DIED = 1
+NO_CONTROLLER = 5
+
+_IN_THE_CLEAR = "; if a controller with TLS or SASL listens there, say how to log in with --command-config"
+
+BROKER_ABOUT = """Run one simulated broker on any KRaft controller, mockraft's or Kafka's.
+
+It prints a line for each step of its life. SIGTERM and Ctrl-C begin a controlled shutdown, a second one ends it at
+once. Exit codes: 1 it had to stop as a real broker would have, 2 a bad option, 5 no controller answered.
+"""
+
+BrokerId = Annotated[int, typer.Option("--id", min=0, max=2**31 - 1, help="The broker's node.id.")]
+Bootstrap = Annotated[
+    str, typer.Option("--bootstrap-controller", help="host:port of a controller; several separated by commas.")
+]
+ClusterId = Annotated[str | None, typer.Option(help="The cluster's id. Default: the controller is asked.")]
+Rack = Annotated[str | None, typer.Option(help="broker.rack")]
+LogDirPaths = Annotated[
+    list[str] | None, typer.Option("--log-dir", help="Path of a log directory; may be repeated. Nothing is written.")
+]
+ListenerText = Annotated[
+    str | None,
+    typer.Option("--listener", help="host:port it advertises. Default: 127.0.0.1:9092+id. Nobody listens there."),
+]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        help="Client properties, as Kafka's tools take them: security.protocol, PEM files in ssl.truststore.location "
+        "and ssl.keystore.location, sasl.mechanism, username and password in sasl.jaas.config."
+    ),
+]
+For = Annotated[float | None, typer.Option("--for", min=0, help="Stop after so many seconds.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything random, for runs that repeat.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("broker", help=BROKER_ABOUT, short_help="Run one simulated broker on any controller.")(broker)
+
+
+def broker(
+    broker_id: BrokerId,
+    bootstrap_controller: Bootstrap,
+    cluster_id: ClusterId = None,
+    rack: Rack = None,
+    log_dir: LogDirPaths = None,
+    listener: ListenerText = None,
+    command_config: CommandConfig = None,
+    profile: Profile = None,
+    schemas: Schemas = None,
+    for_s: For = None,
+    seed: Seed = None,
+) -> None:
+    """Run one simulated broker."""
+    from mockraft.server.running import event_loop
+    from mockraft.wire import messages
+
+    bootstrap = tuple(_host_and_port(part, "--bootstrap-controller") for part in bootstrap_controller.split(","))
+    host, port = _host_and_port(listener, "--listener") if listener else ("127.0.0.1", None)
+    security = _client_security(command_config)
+    options = {
+        "log_dir_paths": tuple(log_dir or ()),
+        "rack": rack,
+        "host": host,
+        "port": port,
+        "security": security,
+        "messages": overlay(profile, schemas) or messages,
+    }
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stdout)
+    with asyncio.Runner(loop_factory=event_loop) as runner:
+        code = runner.run(_broker(broker_id, bootstrap, cluster_id, options, for_s, random.Random(seed)))
+    if code:
+        raise typer.Exit(code)
+
+
+async def _broker(
+    broker_id: int,
+    bootstrap: tuple[tuple[str, int], ...],
+    cluster_id: str | None,
+    options: dict[str, Any],
+    for_s: float | None,
+    chance: random.Random,
+) -> int:
+    """Run until a signal, the time is over or it died; gives the exit code."""
+    from mockraft.brokers.broker import SimulatedBroker
+    from mockraft.brokers.config import draw_config
+    from mockraft.brokers.fleet import ask_cluster_id
+    from mockraft.wire.client import DisconnectedError
+
+    try:
+        cluster_id = cluster_id or await ask_cluster_id(bootstrap[0], security=options["security"])
+    except DisconnectedError as error:
+        print(f"mockraft broker: {error}{'' if options['security'] else _IN_THE_CLEAR}", file=sys.stderr)
+        return NO_CONTROLLER
+    except (OSError, LookupError, ValueError) as error:
+        print(f"mockraft broker: {error} (or give --cluster-id)", file=sys.stderr)
+        return NO_CONTROLLER
+    simulated = SimulatedBroker(draw_config(broker_id, cluster_id, bootstrap, chance, **options))
+    with stop_on_signals() as stopped:
+        simulated.start()
+        over, waiting = asyncio.ensure_future(simulated.wait_stopped()), asyncio.ensure_future(stopped.wait())
+        await asyncio.wait((over, waiting), timeout=for_s, return_when=asyncio.FIRST_COMPLETED)
+        if not over.done():
+            stopped.clear()
+            print(f"broker {broker_id} asks the controller for leave; Ctrl-C again stops it at once", flush=True)
+            again = asyncio.ensure_future(stopped.wait())
+            leaving = asyncio.ensure_future(simulated.shut_down())
+            await asyncio.wait((leaving, again), return_when=asyncio.FIRST_COMPLETED)
+            if not leaving.done():
+                await simulated.kill()
+            await end_tasks(leaving, again)
+        await end_tasks(over, waiting)
+    print(f"broker {broker_id} stopped: {simulated.epitaph}", flush=True)
+    return BROKER_DIED if simulated.end is not None and simulated.end.is_failure else 0
+
+
+def _client_security(path: Path | None) -> ClientSecurity | None:
+    from mockraft.wire.client_security import read_properties
+
+    try:
+        return None if path is None else read_properties(path)
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(str(error), param_hint="--command-config") from None
+
+
+def _host_and_port(text: str, option: str) -> tuple[str, int]:
+    from mockraft.brokers.config import endpoint_of
+
+    try:
+        return endpoint_of(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None

@@ -1,0 +1,61 @@
+"""A simulated broker inside the test's own process, with asyncio or without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mockraft import brokers
+from mockraft.brokers.lifecycle import BrokerState
+from mockraft.loop_thread import InLoopThread, LoopThread
+
+
+class SimulatedBroker(brokers.SimulatedBroker):
+    """A broker that registers, replicates the metadata log, heartbeats and shuts down; see `joining`.
+
+    async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+    """
+
+    @classmethod
+    def sync(cls, bootstrap: str, cluster_id: str, broker_id: int, **options: Any) -> SyncSimulatedBroker:
+        """The same for a test without asyncio: `with SimulatedBroker.sync(…) as broker`; options as of `joining`."""
+        return SyncSimulatedBroker(cls.joining(bootstrap, cluster_id, broker_id, **options))
+
+
+class SyncSimulatedBroker(InLoopThread):
+    """A simulated broker in a thread of its own, as long as the `with` block lasts; made by `SimulatedBroker.sync`.
+
+    With a `thread` it is in that one, which runs already (the controller's, of `SyncController.start_broker`).
+    """
+
+    def __init__(self, broker: brokers.SimulatedBroker, thread: LoopThread | None = None) -> None:
+        super().__init__(f"mockraft-broker-{broker.config.broker_id}", broker, thread)
+        self.broker = broker
+        """The broker itself; touch it through `call` only."""
+
+    @property
+    def broker_id(self) -> int:
+        """Its node id."""
+        return self.broker.config.broker_id
+
+    @property
+    def state(self) -> BrokerState:
+        """Where the broker is in its life."""
+        return self.call(lambda: self.broker.state)
+
+    @property
+    def epitaph(self) -> str:
+        """Why it is over, for people; empty while it is not."""
+        return self.call(lambda: self.broker.epitaph)
+
+    def wait_until(self, state: BrokerState, timeout_ms: int = 30_000) -> None:
+        """Return once the broker is in `state`. Raises TimeoutError, RuntimeError when it stopped before."""
+        self._thread.run(self.broker.wait_until(state, timeout_ms))
+
+    def shut_down(self, timeout_ms: int = 300_000) -> None:
+        """Controlled shutdown: wait for the controller's leave, at most `timeout_ms`, then stop."""
+        self._thread.run(self.broker.shut_down(timeout_ms))
+
+    def kill(self) -> None:
+        """Stop at once without a word, as kill -9 does."""
+        self._thread.run(self.broker.kill())
