@@ -7,23 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from mockraft.brokers.features import SUPPORTED_FEATURES
 from mockraft.brokers.log_dirs.directory_ids import draw_uuid, in_java_order
 from mockraft.brokers.log_dirs.placement import DirectoryAt
 from mockraft.wire import messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from mockraft.wire.messages.broker_registration_request import Listener as RegisteredListener
-
-SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
-    "group.version": (0, 1),
-    "kraft.version": (0, 1),
-    "metadata.version": (7, 30),
-    "share.version": (0, 1),
-    "streams.version": (0, 1),
-    "transaction.version": (0, 2),
-    "eligible.leader.replicas.version": (0, 1),
-}
-"""What a 4.3.1 broker says it supports, (min, max) by feature."""
 
 
 class Listener(NamedTuple):

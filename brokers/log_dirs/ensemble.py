@@ -1,0 +1,183 @@
+"""The log directories of one node taken together: what each says of itself, and whether they go together.
+
+Kafka's `MetaPropertiesEnsemble`: its loader, its verify, its ids. The same checks stand before formatting and before
+every start; texts begin as Kafka's do and go on with what can be done.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mockraft.brokers.log_dirs import durable_file
+from mockraft.brokers.log_dirs.directory_ids import is_reserved
+from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
+from mockraft.wire import uuids
+
+METADATA_PARTITION_DIR = "__cluster_metadata-0"
+META_BYTES_MAX = 65_536
+
+
+class Refusal(enum.Enum):
+    """Why directories cannot be used, or not be formatted."""
+
+    NO_DIRECTORY = "no directory was named"
+    NONE_READABLE = "no directory has a readable meta.properties"
+    NOT_FORMATTED = "a directory has no meta.properties"
+    ALREADY_FORMATTED = "a directory has a meta.properties"
+    CLUSTER_ID = "a directory is of another cluster"
+    NODE_ID = "a directory is of another node"
+    NO_CLUSTER_ID = "a directory does not say its cluster"
+    NO_NODE_ID = "a directory does not say its node"
+    RESERVED_ID = "a directory has an id that Kafka reserves"
+    DUPLICATE_ID = "two directories have one id"
+    DUPLICATE_PATH = "one directory is named twice"
+    METADATA_DIR = "the directory of the metadata log has failed"
+    METADATA_ELSEWHERE = "a metadata log lies where none should"
+    NONE_LIVE = "every directory has failed"
+    NOT_WRITTEN = "a directory cannot be written to"
+    BAD_ID = "a node id or cluster id that cannot be"
+
+
+class LogDirsError(ValueError):
+    """Log directories that cannot be used as they are. `refusal` says which rule; the text is for people."""
+
+    def __init__(self, refusal: Refusal, text: str) -> None:
+        super().__init__(text)
+        self.refusal = refusal
+
+
+class DirFound(NamedTuple):
+    """What was found at one configured path.
+
+    `meta` is None where there is no meta.properties (or no directory), and when `error` says what failed.
+    `canonical` is the path without links, `usable` whether it is a directory that can be listed or could be made.
+    """
+
+    path: str
+    meta: MetaProperties | None = None
+    error: str | None = None
+    canonical: str = ""
+    usable: bool = True
+    has_metadata_log: bool = False
+
+    @property
+    def is_formatted(self) -> bool:
+        """Whether it has a meta.properties that could be read."""
+        return self.meta is not None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has none, and nothing failed."""
+        return self.meta is None and self.error is None
+
+
+def look(paths: Iterable[str]) -> list[DirFound]:
+    """What lies at these paths, each once, in the order of their names as Kafka goes through them. Changes nothing."""
+    return [_look(path) for path in sorted(set(paths))]
+
+
+def verify(
+    found: Sequence[DirFound], cluster_id: str | None, node_id: int | None, metadata_log_dir: str | None = None
+) -> None:
+    """Kafka's `MetaPropertiesEnsemble.verify`: LogDirsError when the directories do not go together.
+
+    Ids that are None are taken from the first directory that has one.
+    """
+    seen: dict[bytes, str] = {}
+    for path, meta in ((each.path, each.meta) for each in found):
+        if meta is None:
+            continue
+        file = os.path.join(path, META_PROPERTIES)
+        cluster_id = meta.cluster_id if cluster_id is None else cluster_id
+        if meta.cluster_id not in (None, cluster_id):
+            raise LogDirsError(
+                Refusal.CLUSTER_ID,
+                f"Invalid cluster.id in: {file}. Expected {cluster_id}, but read {meta.cluster_id}. The directory "
+                "is of another cluster: use another one, or empty it if nothing in it is needed.",
+            )
+        node_id = meta.node_id if node_id is None else node_id
+        if meta.node_id not in (None, node_id):
+            raise LogDirsError(
+                Refusal.NODE_ID,
+                f"Stored node id {meta.node_id} doesn't match previous node id {node_id} in {file}. If you moved "
+                "your data, make sure your configured node id matches. If you intend to create a new node, you should "
+                "remove all data in your data directories.",
+            )
+        if meta.directory_id is not None:
+            _check_directory_id(meta.directory_id, path, seen)
+    failed = next((each for each in found if each.path == metadata_log_dir and each.error is not None), None)
+    if failed is not None:
+        raise LogDirsError(
+            Refusal.METADATA_DIR,
+            f"Encountered I/O error in metadata log directory {failed.path}. Cannot continue. ({failed.error})",
+        )
+
+
+def draw_directory_id(chance: random.Random, taken: Mapping[str, MetaProperties]) -> bytes:
+    """An id for one more directory as Kafka draws it: any 16 bytes, not reserved, not taken, no dash at the start."""
+    others = {meta.directory_id for meta in taken.values()}
+    while True:
+        drawn = chance.randbytes(16)
+        if drawn not in others and not is_reserved(drawn) and not uuids.text_of(drawn).startswith("-"):
+            return drawn
+
+
+def write_meta(path: str, meta: MetaProperties) -> None:
+    """Write a directory's meta.properties. LogDirsError."""
+    file = Path(path, META_PROPERTIES)
+    try:
+        durable_file.replace(file, meta.write())
+    except OSError as error:
+        raise LogDirsError(
+            Refusal.NOT_WRITTEN,
+            f"Error while writing meta.properties file {path}: {told(error)}. Make the directory writable, or "
+            "leave it out.",
+        ) from error
+
+
+def told(error: OSError) -> str:
+    """What failed, without the errno, and with the path where there is one."""
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"
+
+
+def _check_directory_id(directory_id: bytes, path: str, seen: dict[bytes, str]) -> None:
+    text = uuids.text_of(directory_id)
+    if is_reserved(directory_id):
+        raise LogDirsError(
+            Refusal.RESERVED_ID,
+            f"Invalid reserved directory ID {text} found in {path}. Remove the directory.id line from its "
+            f"{META_PROPERTIES}: the broker then draws another.",
+        )
+    if directory_id in seen:
+        raise LogDirsError(
+            Refusal.DUPLICATE_ID,
+            f"Duplicate directory ID {text} found. It was the ID of {seen[directory_id]}, but also of {path}. If one "
+            f"is a copy of the other, leave it out; else remove the directory.id line from one {META_PROPERTIES}.",
+        )
+    seen[directory_id] = path
+
+
+def _look(path: str) -> DirFound:
+    directory = Path(path)
+    try:
+        canonical = os.path.realpath(path)
+        usable = os.access(path, os.R_OK) if directory.is_dir() else not os.path.lexists(path)
+        has_metadata_log = Path(path, METADATA_PARTITION_DIR).exists()
+        found = DirFound(path, canonical=canonical, usable=usable, has_metadata_log=has_metadata_log)
+    except (OSError, ValueError) as error:
+        return DirFound(path, error=str(error), usable=False)
+    try:
+        meta = MetaProperties.read(durable_file.read(directory / META_PROPERTIES, META_BYTES_MAX))
+    except FileNotFoundError:
+        return found
+    except OSError as error:
+        return found._replace(error=told(error))
+    except ValueError as error:
+        return found._replace(error=f"{directory / META_PROPERTIES}: {error}")
+    return found._replace(meta=meta)

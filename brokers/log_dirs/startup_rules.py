@@ -1,0 +1,172 @@
+"""Which log directories a broker starts with, and when it refuses to (KIP-858).
+
+The rules of Kafka's `KafkaRaftServer.initializeLogDirs`, `MetaPropertiesEnsemble.verify` and of LogManager's start, as
+one function without side effects, :func:`decide`; :func:`open_log_dirs` looks, decides and writes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from mockraft.brokers.log_dirs.ensemble import (
+    METADATA_PARTITION_DIR,
+    DirFound,
+    LogDirsError,
+    Refusal,
+    draw_directory_id,
+    look,
+    verify,
+    write_meta,
+)
+from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
+from mockraft.brokers.log_dirs.placement import DirectoryAt
+
+
+class Start(NamedTuple):
+    """What a start comes to: by path, the files as they shall be, which of them to write, who has failed and why."""
+
+    metas: Mapping[str, MetaProperties]
+    rewritten: tuple[str, ...]
+    live: tuple[str, ...]
+    offline: Mapping[str, str]
+
+
+class OpenedDirs(NamedTuple):
+    """The directories of a broker that may start.
+
+    `log_dirs` are live, in the order in which they were named; `offline` are the others, path to reason, which the
+    broker does not register. `metadata_directory_id` is that of the directory with the metadata log, 16 bytes.
+    """
+
+    log_dirs: tuple[DirectoryAt, ...]
+    offline: Mapping[str, str]
+    metadata_directory_id: bytes
+    cluster_id: str
+
+
+def open_log_dirs(
+    paths: Sequence[str],
+    node_id: int,
+    cluster_id: str | None,
+    chance: random.Random,
+    *,
+    metadata_log_dir: str | None = None,
+) -> OpenedDirs:
+    """Check formatted directories as a starting broker does, and write a directory.id where there is none.
+
+    `cluster_id` None takes what the directories say; `metadata_log_dir` None is the first of `paths`, as in Kafka.
+    Locking them is the next step, and not done here. LogDirsError when a broker must not start on them.
+    """
+    if not paths:
+        raise LogDirsError(Refusal.NO_DIRECTORY, "You must specify at least one log directory.")
+    metadata_dir = paths[0] if metadata_log_dir is None else metadata_log_dir
+    found = look([metadata_dir, *paths])
+    start = decide(found, paths, metadata_dir, node_id, cluster_id, chance)
+    for path in start.rewritten:
+        write_meta(path, start.metas[path])
+    log_dirs = tuple(DirectoryAt(os.path.abspath(path), _id_in(start, path)) for path in start.live)
+    offline = {os.path.abspath(path): reason for path, reason in start.offline.items()}
+    ours = next(meta.cluster_id for meta in start.metas.values() if meta.cluster_id is not None)
+    return OpenedDirs(log_dirs, offline, _id_in(start, metadata_dir), ours)
+
+
+def decide(
+    found: Sequence[DirFound],
+    paths: Sequence[str],
+    metadata_log_dir: str,
+    node_id: int,
+    cluster_id: str | None,
+    chance: random.Random,
+) -> Start:
+    """What a broker with these directories does, in Kafka's order of checks; `found` as `look` gives it.
+
+    LogDirsError when it does not start. A directory that cannot be read is offline, and the broker starts without it,
+    unless it is the one with the metadata log.
+    """
+    if not any(each.is_formatted for each in found):
+        raise _none_readable(found)
+    verify(found, cluster_id, node_id, metadata_log_dir)
+    _check_metadata_log(found, metadata_log_dir)
+    metas = _check_formatted(found)
+    rewritten = []
+    for path, meta in list(metas.items()):
+        if meta.directory_id is None:
+            metas[path] = meta.with_directory_id(draw_directory_id(chance, metas))
+            rewritten.append(path)
+    live, offline = _sort_out(found, paths)
+    return Start(metas, tuple(rewritten), tuple(live), offline)
+
+
+def _none_readable(found: Sequence[DirFound]) -> LogDirsError:
+    reasons = "; ".join(each.error or f"{each.path} has none" for each in found)
+    return LogDirsError(
+        Refusal.NONE_READABLE,
+        f"No readable {META_PROPERTIES} files found. ({reasons}) Format the directories first: mockraft format.",
+    )
+
+
+def _check_metadata_log(found: Sequence[DirFound], metadata_log_dir: str) -> None:
+    for each in found:
+        if each.is_formatted and each.has_metadata_log and each.path != metadata_log_dir:
+            raise LogDirsError(
+                Refusal.METADATA_ELSEWHERE,
+                f"Found unexpected metadata location in data directory `{each.path}{os.sep}{METADATA_PARTITION_DIR}`"
+                f" (the configured metadata directory is {metadata_log_dir}). Name the directory that has the metadata "
+                "log first, or as the metadata log dir.",
+            )
+
+
+def _check_formatted(found: Sequence[DirFound]) -> dict[str, MetaProperties]:
+    for each in found:
+        if each.is_empty:
+            raise LogDirsError(
+                Refusal.NOT_FORMATTED,
+                f"No `{META_PROPERTIES}` found in {each.path} (have you run `kafka-storage.sh` to format the "
+                "directory?) mockraft format --ignore-formatted formats those that are not yet.",
+            )
+    metas = {each.path: each.meta for each in found if each.meta is not None}
+    for path, meta in metas.items():
+        file = os.path.join(path, META_PROPERTIES)
+        advice = f"{file} is empty, cut off or no such file. Restore it, or empty the directory and format it anew."
+        if meta.node_id is None:
+            raise LogDirsError(Refusal.NO_NODE_ID, f"Error: node ID not found in {path}. {advice}")
+        if meta.cluster_id is None:
+            raise LogDirsError(Refusal.NO_CLUSTER_ID, f"Error: cluster ID not found in {path}. {advice}")
+    return metas
+
+
+def _sort_out(found: Sequence[DirFound], paths: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """LogManager's part: who is live and who is not. A directory named twice stops it, through a link as well."""
+    by_path = {each.path: each for each in found}
+    live: dict[str, str] = {}
+    offline: dict[str, str] = {}
+    for path in paths:
+        each = by_path[path]
+        if each.error is not None:
+            offline[path] = each.error
+        elif not each.usable:
+            offline[path] = f"{path} is not a readable log directory."
+        elif each.canonical in live:
+            raise LogDirsError(
+                Refusal.DUPLICATE_PATH,
+                f"Duplicate log directory found: {', '.join(paths)}. {path} and {live[each.canonical]} are one.",
+            )
+        else:
+            live[each.canonical] = path
+    if not live:
+        reasons = "; ".join(offline.values())
+        raise LogDirsError(
+            Refusal.NONE_LIVE,
+            f"Shutdown broker because none of the specified log dirs from {', '.join(paths)} can be created or "
+            f"validated ({reasons})",
+        )
+    return list(live.values()), offline
+
+
+def _id_in(start: Start, path: str) -> bytes:
+    directory_id = start.metas[path].directory_id
+    assert directory_id is not None
+    return directory_id

@@ -1,0 +1,130 @@
+"""Formatting log directories as `kafka-storage format` 4.3.1 does for a broker (Kafka's `Formatter`, KIP-858).
+
+Each directory that has no meta.properties gets one with an id of its own, and a bootstrap.checkpoint beside it. A real
+broker never reads the latter, but Kafka writes it into each directory, and so it is here.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mockraft.brokers.features import SUPPORTED_FEATURES
+from mockraft.brokers.log_dirs import durable_file
+from mockraft.brokers.log_dirs.ensemble import (
+    LogDirsError,
+    Refusal,
+    draw_directory_id,
+    look,
+    told,
+    verify,
+    write_meta,
+)
+from mockraft.brokers.log_dirs.meta_properties import MetaProperties
+from mockraft.wire import metadata_log_frame, record_batch
+from mockraft.wire.records.feature_level_record import FeatureLevelRecord
+from mockraft.wire.records.snapshot_footer_record import SnapshotFooterRecord
+from mockraft.wire.records.snapshot_header_record import SnapshotHeaderRecord
+
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+RELEASE = "4.3-IV0"
+METADATA_VERSION = "metadata.version"
+_NOT_IN_BOOTSTRAP = "kraft.version"
+
+
+class Formatted(NamedTuple):
+    """What formatting came to: the files written, by path, and the lines that kafka-storage prints about it."""
+
+    metas: Mapping[str, MetaProperties]
+    told: tuple[str, ...]
+
+
+def format_log_dirs(
+    paths: Sequence[str],
+    node_id: int,
+    cluster_id: str,
+    chance: random.Random,
+    *,
+    metadata_log_dir: str | None = None,
+    ignore_formatted: bool = False,
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+) -> Formatted:
+    """Format every directory that is not formatted yet; missing ones are made.
+
+    `metadata_log_dir` None is the first of `paths`, as in Kafka. A directory that cannot be read is left alone and
+    told, as long as there is another. LogDirsError, and nothing is written, when the ids are impossible, a directory
+    is of another node or cluster, or is formatted already and `ignore_formatted` is off; also when writing fails.
+    """
+    _check_ids(node_id, cluster_id)
+    if not paths:
+        raise LogDirsError(Refusal.NO_DIRECTORY, "You must specify at least one directory to format")
+    metadata_dir = paths[0] if metadata_log_dir is None else metadata_log_dir
+    found = look([metadata_dir, *paths])
+    verify(found, cluster_id, node_id)
+    formatted = {each.path: each.meta for each in found if each.meta is not None}
+    if formatted and not ignore_formatted:
+        raise LogDirsError(
+            Refusal.ALREADY_FORMATTED,
+            f"Log directory {next(iter(formatted))} is already formatted. Use --ignore-formatted to ignore this "
+            "directory and format the others.",
+        )
+    errors = {each.path: each.error for each in found if each.error is not None}
+    lines = [f"I/O error trying to read log directory {path}. Ignoring... ({why})" for path, why in errors.items()]
+    unformatted = [each.path for each in found if each.is_empty]
+    if not unformatted and not formatted:
+        raise LogDirsError(Refusal.NONE_LIVE, f"No available log directories to format. ({'; '.join(errors.values())})")
+    if not unformatted:
+        lines.append("All of the log directories are already formatted.")
+    for path in unformatted:
+        directory_id = draw_directory_id(chance, formatted)
+        formatted[path] = MetaProperties(1, cluster_id, node_id, directory_id)
+    for path in unformatted:
+        kind = "metadata directory" if path == metadata_dir else "data directory"
+        lines.append(f"Formatting {kind} {path} with {METADATA_VERSION} {RELEASE}.")
+        _write(path, formatted[path], now_ms())
+    return Formatted({path: formatted[path] for path in unformatted}, tuple(lines))
+
+
+def bootstrap_checkpoint(now_ms: int) -> bytes:
+    """The records that a new cluster begins with, as a snapshot: every feature at its newest level."""
+    features = {name: high for name, (_, high) in SUPPORTED_FEATURES.items() if name != _NOT_IN_BOOTSTRAP}
+    names = [METADATA_VERSION, *sorted(features.keys() - {METADATA_VERSION})]
+    records = [FeatureLevelRecord(name=name, feature_level=features[name]) for name in names]
+    header = (record_batch.control_key(record_batch.SNAPSHOT_HEADER), SnapshotHeaderRecord(version=0).write(0))
+    footer = (record_batch.control_key(record_batch.SNAPSHOT_FOOTER), SnapshotFooterRecord(version=0).write(0))
+    values = [metadata_log_frame.encode(record, 0) for record in records]
+    at = {"leader_epoch": 0, "timestamp_ms": now_ms}
+    return (
+        record_batch.encode_control([header], base_offset=0, **at)
+        + record_batch.encode(values, base_offset=1, **at)
+        + record_batch.encode_control([footer], base_offset=1 + len(values), **at)
+    )
+
+
+def _check_ids(node_id: int, cluster_id: str) -> None:
+    if not 0 <= node_id < 2**31:
+        raise LogDirsError(
+            Refusal.BAD_ID, f"node id {node_id}: You must specify a valid non-negative node ID, at most {2**31 - 1}."
+        )
+    if not cluster_id.strip() or not cluster_id.isprintable():
+        raise LogDirsError(
+            Refusal.BAD_ID,
+            f"cluster id {cluster_id!r}: You must specify the cluster id (mockraft random-uuid draws one).",
+        )
+
+
+def _write(path: str, meta: MetaProperties, now_ms: int) -> None:
+    """The bootstrap file first: with its meta.properties a directory counts as formatted."""
+    directory = Path(path)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        durable_file.replace(directory / BOOTSTRAP_CHECKPOINT, bootstrap_checkpoint(now_ms))
+    except (OSError, ValueError) as error:
+        why = told(error) if isinstance(error, OSError) else str(error)
+        raise LogDirsError(
+            Refusal.NOT_WRITTEN, f"{path} cannot be formatted: {why}. Make it writable, or leave it out."
+        ) from error
+    write_meta(path, meta)

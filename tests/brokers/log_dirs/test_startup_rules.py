@@ -1,0 +1,215 @@
+"""Which directories a broker starts with: every rule of Kafka's start as one table, then on a real file system."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mockraft.brokers.log_dirs.ensemble import DirFound, LogDirsError, Refusal, look
+from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
+from mockraft.brokers.log_dirs.startup_rules import Start, decide, open_log_dirs
+
+CLUSTER = "41QSStLtR3qOekbX4ZlbHA"
+FORMATTED = MetaProperties(1, CLUSTER, 8)
+
+
+def dir_at(path: str, meta: MetaProperties | None = FORMATTED, **found: object) -> DirFound:
+    if meta is FORMATTED:
+        meta = meta.with_directory_id(path.encode().ljust(16, b"."))
+    return DirFound(path, meta, canonical=str(found.pop("canonical", path)), **found)  # type: ignore[arg-type]
+
+
+def failed(path: str) -> DirFound:
+    return DirFound(path, error="Input/output error", canonical=path)
+
+
+def start(
+    *found: DirFound, metadata: str | None = None, cluster_id: str | None = CLUSTER, paths: tuple[str, ...] = ()
+) -> Start:
+    paths = paths or tuple(each.path for each in found if each.path != metadata)
+    return decide(sorted(found), paths, metadata or paths[0], node_id=8, cluster_id=cluster_id, chance=random.Random(1))
+
+
+A, B, M = dir_at("/a"), dir_at("/b"), dir_at("/m")
+NO_ID = dir_at("/b", MetaProperties(1, CLUSTER, 8, others={"kept": "yes"}))
+
+REFUSED: dict[str, tuple[Refusal, Callable[[], Start]]] = {
+    "nothing is formatted": (Refusal.NONE_READABLE, lambda: start(dir_at("/a", None), dir_at("/b", None))),
+    "nothing can be read": (Refusal.NONE_READABLE, lambda: start(failed("/a"), failed("/b"))),
+    "one is not formatted": (Refusal.NOT_FORMATTED, lambda: start(A, dir_at("/b", None))),
+    "the metadata dir is not formatted": (Refusal.NOT_FORMATTED, lambda: start(A, dir_at("/m", None), metadata="/m")),
+    "one is of another cluster": (Refusal.CLUSTER_ID, lambda: start(A, dir_at("/b", MetaProperties(1, "other", 8)))),
+    "all are of another cluster": (Refusal.CLUSTER_ID, lambda: start(A, B, cluster_id="other")),
+    "they are of two clusters": (
+        Refusal.CLUSTER_ID,
+        lambda: start(A, dir_at("/b", MetaProperties(1, "other", 8)), cluster_id=None),
+    ),
+    "one is of another node": (Refusal.NODE_ID, lambda: start(A, dir_at("/b", MetaProperties(1, CLUSTER, 9)))),
+    "one was a ZooKeeper broker's of another id": (
+        Refusal.NODE_ID,
+        lambda: start(A, dir_at("/b", MetaProperties(0, CLUSTER, 9))),
+    ),
+    "the metadata dir is of another node": (
+        Refusal.NODE_ID,
+        lambda: start(A, dir_at("/m", MetaProperties(1, CLUSTER, 9)), metadata="/m"),
+    ),
+    "an id is reserved": (
+        Refusal.RESERVED_ID,
+        lambda: start(A, dir_at("/b", MetaProperties(1, CLUSTER, 8, bytes(15) + b"\x63"))),
+    ),
+    "an id is there twice": (
+        Refusal.DUPLICATE_ID,
+        lambda: start(A, dir_at("/b", A.meta)),
+    ),
+    "the metadata dir has the id of another": (
+        Refusal.DUPLICATE_ID,
+        lambda: start(A, dir_at("/m", A.meta), metadata="/m"),
+    ),
+    "the metadata dir has failed": (Refusal.METADATA_DIR, lambda: start(A, B, failed("/m"), metadata="/m")),
+    "the first dir, which has the metadata log, has failed": (Refusal.METADATA_DIR, lambda: start(failed("/a"), B)),
+    "a metadata log lies in a data dir": (
+        Refusal.METADATA_ELSEWHERE,
+        lambda: start(A, dir_at("/b", has_metadata_log=True)),
+    ),
+    "a file was cut to nothing": (Refusal.NO_NODE_ID, lambda: start(A, dir_at("/b", MetaProperties()))),
+    "a version 0 file lacks the cluster": (
+        Refusal.NO_CLUSTER_ID,
+        lambda: start(A, dir_at("/b", MetaProperties(0, None, 8))),
+    ),
+    "a dir is named twice": (Refusal.DUPLICATE_PATH, lambda: start(A, paths=("/a", "/a"))),
+    "a link leads to a dir whose id is not written yet": (
+        Refusal.DUPLICATE_PATH,
+        lambda: start(dir_at("/a", NO_ID.meta, canonical="/x"), dir_at("/b", NO_ID.meta, canonical="/x")),
+    ),
+    "only the metadata dir is left": (Refusal.NONE_LIVE, lambda: start(failed("/a"), M, metadata="/m")),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_broker_does_not_start_when(case: str) -> None:
+    refusal, begin = REFUSED[case]
+    with pytest.raises(LogDirsError) as refused:
+        begin()
+    assert refused.value.refusal is refusal
+
+
+def test_starts_on_formatted_directories() -> None:
+    assert start(A, B).live == ("/a", "/b")
+    assert start(B, A, paths=("/b", "/a")).live == ("/b", "/a")
+    assert start(A, B, cluster_id=None).rewritten == ()
+
+
+def test_the_metadata_dir_is_no_data_dir() -> None:
+    begun = start(A, dir_at("/m", has_metadata_log=True), metadata="/m")
+    assert begun.live == ("/a",)
+    assert set(begun.metas) == {"/a", "/m"}
+
+
+def test_the_metadata_log_lies_in_the_first_dir_unless_another_is_named() -> None:
+    assert start(dir_at("/a", has_metadata_log=True), B).live == ("/a", "/b")
+
+
+def test_a_dir_that_cannot_be_read_is_offline_from_the_start() -> None:
+    begun = start(A, failed("/b"))
+    assert begun.live == ("/a",)
+    assert begun.offline == {"/b": "Input/output error"}
+
+
+def test_a_dir_that_cannot_be_listed_is_offline_from_the_start() -> None:
+    assert start(A, dir_at("/b", usable=False)).offline == {"/b": "/b is not a readable log directory."}
+
+
+def test_a_missing_directory_id_is_drawn_and_written() -> None:
+    begun = start(A, NO_ID)
+    assert begun.rewritten == ("/b",)
+    written = begun.metas["/b"]
+    assert written.directory_id not in (None, A.meta and A.meta.directory_id)
+    assert written.others == {"kept": "yes"}
+
+
+def test_a_version_0_file_with_both_ids_is_accepted_as_kafka_does() -> None:
+    assert start(A, dir_at("/b", MetaProperties(0, CLUSTER, 8))).rewritten == ("/b",)
+
+
+@pytest.fixture
+def dirs(tmp_path: Path) -> tuple[Path, Path]:
+    """Two formatted directories without directory ids yet."""
+    made = tmp_path / "d0", tmp_path / "d1"
+    for each in made:
+        each.mkdir()
+        (each / META_PROPERTIES).write_bytes(FORMATTED.write())
+    return made
+
+
+def opened(*paths: Path, metadata: Path | None = None) -> tuple[list[str], list[str]]:
+    at = open_log_dirs(
+        [str(path) for path in paths],
+        8,
+        CLUSTER,
+        random.Random(1),
+        metadata_log_dir=None if metadata is None else str(metadata),
+    )
+    return [Path(each.path).name for each in at.log_dirs], [Path(path).name for path in at.offline]
+
+
+def test_what_was_drawn_is_there_at_the_next_start(dirs: tuple[Path, Path]) -> None:
+    first = open_log_dirs(list(map(str, dirs)), 8, None, random.Random(1))
+    again = open_log_dirs(list(map(str, dirs)), 8, None, random.Random(2))
+    assert first == again
+    assert first.cluster_id == CLUSTER
+    assert first.metadata_directory_id == first.log_dirs[0].directory_id
+    assert len({each.directory_id for each in first.log_dirs}) == 2
+
+
+def test_a_broken_dir_is_offline_and_the_others_go_on(dirs: tuple[Path, Path]) -> None:
+    good, bad = dirs
+    file = bad / META_PROPERTIES
+    for damage in (b"version=2", b"version=1\nnode.id=8", b"directory.id=x", b"x" * 70_000):
+        file.write_bytes(damage)
+        assert opened(good, bad) == (["d0"], ["d1"])
+    file.unlink()
+    file.mkdir()
+    assert opened(good, bad) == (["d0"], ["d1"])
+    file.rmdir()
+    os.mkfifo(file)
+    assert opened(good, bad) == (["d0"], ["d1"])
+
+
+def test_a_file_where_a_dir_should_be_and_a_link_that_leads_nowhere_are_offline(
+    dirs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert opened(dirs[0], tmp_path / "file", tmp_path / "loop") == (["d0"], ["file", "loop"])
+    assert look(["a\0b"])[0].error is not None
+
+
+def test_the_reason_names_the_file(dirs: tuple[Path, Path]) -> None:
+    (dirs[1] / META_PROPERTIES).write_bytes(b"version=7")
+    begun = open_log_dirs(list(map(str, dirs)), 8, None, random.Random(1))
+    assert begun.offline == {str(dirs[1]): f"{dirs[1] / META_PROPERTIES}: Unknown meta.properties version number 7"}
+
+
+def test_one_dir_through_a_link_is_refused(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(dirs[0])
+    with pytest.raises(LogDirsError) as refused:
+        opened(dirs[0], tmp_path / "link")
+    assert refused.value.refusal is Refusal.DUPLICATE_PATH
+    assert opened(dirs[0]) == (["d0"], [])
+
+
+def test_an_id_that_cannot_be_written_stops_the_start_and_leaves_no_half_file(dirs: tuple[Path, Path]) -> None:
+    before = (dirs[1] / META_PROPERTIES).read_bytes()
+    (dirs[1] / f"{META_PROPERTIES}.tmp").mkdir()
+    with pytest.raises(LogDirsError, match="Error while writing") as refused:
+        opened(*dirs)
+    assert refused.value.refusal is Refusal.NOT_WRITTEN
+    assert (dirs[1] / META_PROPERTIES).read_bytes() == before
+
+
+def test_no_directory_at_all_is_refused() -> None:
+    with pytest.raises(LogDirsError, match="at least one log directory"):
+        opened()
