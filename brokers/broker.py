@@ -1,7 +1,7 @@
 """One simulated broker: the asyncio shell around lifecycle, observer and assignments.
 
 Towards a controller it is a Kafka 4.3.1 broker: the same connections with the same client ids, the same requests in
-the same order and rhythm. It serves no clients and holds no data.
+the same order and rhythm. What it is towards its own clients is in `listener` and `apis`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from mockraft.brokers import lifecycle
 from mockraft.brokers.channel import ControllerChannel, NotSentError
 from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of, registration_of
 from mockraft.brokers.directories import DIRECTORIES_FROM, Directories
+from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.lifecycle import BrokerState, End, Event, Lifecycle, Orders, Send
+from mockraft.brokers.listener.client_listener import ClientListener
 from mockraft.brokers.log_dirs.directory_ids import in_java_order
 from mockraft.brokers.metadata_view import MetadataView
 from mockraft.brokers.observer import Endpoint, FatalError, Observer
@@ -45,6 +47,7 @@ class SimulatedBroker:
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
         self.view = MetadataView(config.broker_id)
+        self.image = ClusterImage() if config.serve_clients else None
         self.observer = Observer(
             config.broker_id,
             config.cluster_id,
@@ -52,6 +55,7 @@ class SimulatedBroker:
             self.view,
             config.controller_listener_name,
             _decode(config),
+            self.image,
         )
         self.replication = Replication(config, self.observer, self._metadata_advanced)
         self.life = Lifecycle(heartbeat_interval_ms=config.heartbeat_interval_ms)
@@ -68,7 +72,8 @@ class SimulatedBroker:
         self.changed = asyncio.Event()
         self.stopped = asyncio.Event()
         self.directories = Directories(self)
-        self.parts: list[Part] = [self.directories]
+        self.listener = ClientListener(self) if config.serve_clients else None
+        self.parts: list[Part] = [self.directories, *([self.listener] if self.listener else ())]
 
     @classmethod
     def joining(
@@ -85,7 +90,11 @@ class SimulatedBroker:
         return cls(draw_config(broker_id, cluster_id, addresses, random.Random(seed), **options))
 
     async def __aenter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            await self.close()
+            raise
         return self
 
     async def __aexit__(

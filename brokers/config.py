@@ -32,6 +32,7 @@ class BrokerConfig:
     `bootstrap` is controller.quorum.bootstrap.servers as (host, port) pairs. `recovery_ms` is how long the broker
     stays in RECOVERY before it wants to be unfenced. Ids are 16 raw bytes. `security` is how it speaks to controllers,
     None for PLAINTEXT. `messages` are those it speaks: Kafka's own, or an Overlay's for a broker of a proposal.
+    `serve_clients` has it listen on its listeners; `properties` are others of its server.properties.
     """
 
     broker_id: int
@@ -53,6 +54,8 @@ class BrokerConfig:
     log_dir_failure_timeout_ms: int = 30_000
     raft_request_timeout_ms: int = 2_000
     recovery_ms: int = 20
+    serve_clients: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 def draw_config(
@@ -68,11 +71,13 @@ def draw_config(
 ) -> BrokerConfig:
     """A config with fresh ids drawn from `chance`, one log dir unless paths are given, one PLAINTEXT listener.
 
-    The port is 9092 + broker id unless given. A real controller needs one that is not 0: it resigns over it.
+    The port is 9092 + broker id unless given, or any free one when clients are served: that is known, and advertised,
+    once the broker has started. A real controller needs one that is not 0: it resigns over it.
     `options` are any others of `BrokerConfig`, such as `rack` or `session_timeout_ms`.
     """
     paths = log_dir_paths or (f"/simulated/broker-{broker_id}/d0",)
-    port = 1 + (9091 + broker_id) % 65535 if port is None else port
+    if port is None:
+        port = 0 if options.get("serve_clients") else 1 + (9091 + broker_id) % 65535
     return BrokerConfig(
         broker_id=broker_id,
         cluster_id=cluster_id,

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.metadata_view import MetadataView
 from mockraft.wire import error_codes, metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
@@ -76,7 +77,8 @@ class Observer:
     """The replicated log of one broker. Holds batches only until they are committed, then the view has them.
 
     `end_offset` is the next offset to fetch, `applied_offset` the last committed one the view has seen (-1: none),
-    the heartbeat's CurrentMetadataOffset. `voters` maps node id to listener name to (host, port).
+    the heartbeat's CurrentMetadataOffset. `voters` maps node id to listener name to (host, port). `image` is told what
+    the view is told, for a broker that serves clients.
     """
 
     def __init__(
@@ -87,12 +89,14 @@ class Observer:
         view: MetadataView,
         listener_name: str = "CONTROLLER",
         decode: Callable[[bytes], RecordAt] = metadata_log_frame.decode,
+        image: ClusterImage | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.cluster_id = cluster_id
         self.directory_id = directory_id
         self.view = view
         self.listener_name = listener_name
+        self.image = image
         self._decode = decode
         self.epoch = 0
         self.leader: Leader | None = None
@@ -286,6 +290,8 @@ class Observer:
             except WireError as error:
                 raise FatalError(f"Could not deserialize metadata record: {error}") from error
             self.view.apply(record_at)
+            if self.image is not None:
+                self.image.apply(record_at)
 
     def _truncate(self, epoch: int, end_offset: int) -> None:
         if end_offset < max(self.high_watermark, 0):
@@ -351,6 +357,8 @@ class Observer:
         if snapshot.end_offset < self.end_offset:
             raise FatalError("Full log truncation expected but didn't happen")
         self.view.clear()
+        if self.image is not None:
+            self.image.clear()
         self._uncommitted.clear()
         self._voters.clear()
         for batch in batches:

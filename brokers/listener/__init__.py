@@ -1,1 +1,1 @@
-"""The sockets that clients of a broker connect to."""
+"""A broker's own sockets: connections of clients, frames in and answers out."""

@@ -1,0 +1,150 @@
+"""Metadata (3): KIP-107 … KIP-516 (topic ids), KIP-430 (authorized operations), KIP-1102 (rebootstrap).
+
+All topics when none are named (in version 0 when the list is empty), topics by id from version 12 on. A topic that
+nobody knows is created by the controller, if the client and auto.create.topics.enable allow it, and is unknown in this
+answer all the same. The controller id is that of some broker that is alive: clients send to it what the brokers forward
+(KRaftMetadataCache). Without an authorizer everybody may do everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mockraft.brokers.apis import operations, topic_names
+from mockraft.brokers.apis.api import Api, ApiError, RequestContext
+from mockraft.brokers.apis.replica_states import ReplicaStates
+from mockraft.brokers.image import Topic
+from mockraft.wire import error_codes
+from mockraft.wire.messages.metadata_request import MetadataRequest
+from mockraft.wire.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+TOPIC_IDS_FROM = 12
+NO_CONTROLLER = -1
+_NO_ID = bytes(16)
+
+
+async def handle(request: Any, ctx: RequestContext) -> MetadataResponse:
+    """Brokers, topics and partitions as this broker knows them."""
+    _check(request, ctx)
+    everything = request.topics is None or (not request.topics and ctx.api_version == 0)
+    topics = _all(ctx) if everything else _asked(request, ctx)
+    if request.include_topic_authorized_operations and ctx.api_version >= 8:
+        for topic in topics:
+            if topic.error_code != error_codes.UNKNOWN_TOPIC_ID:
+                topic.topic_authorized_operations = operations.ON_TOPIC
+    alive = ctx.image.alive()
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=broker.broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
+            for broker in alive
+            if (endpoint := broker.endpoints.get(ctx.listener_name)) is not None
+        ],
+        cluster_id=ctx.broker.config.cluster_id,
+        controller_id=ctx.chance.choice(alive).broker_id if alive else NO_CONTROLLER,
+        topics=topics,
+    )
+    if request.include_cluster_authorized_operations and 8 <= ctx.api_version <= 10:
+        response.cluster_authorized_operations = operations.ON_CLUSTER
+    return response
+
+
+def error(request: Any, error_code: int, _message: str | None) -> MetadataResponse:
+    """The error for each topic and for the whole."""
+    return MetadataResponse(
+        error_code=error_code,
+        topics=[
+            MetadataResponseTopic(error_code=error_code, name=each.name or "", topic_id=each.topic_id)
+            for each in request.topics or ()
+        ],
+    )
+
+
+def _check(request: Any, ctx: RequestContext) -> None:
+    if ctx.api_version >= TOPIC_IDS_FROM:
+        return
+    for each in request.topics or ():
+        if each.name is None or each.topic_id != _NO_ID:
+            raise ApiError(error_codes.INVALID_REQUEST)
+
+
+def _all(ctx: RequestContext) -> list[MetadataResponseTopic]:
+    return _known(ctx.image.topics_by_name.values(), ctx)
+
+
+def _asked(request: Any, ctx: RequestContext) -> list[MetadataResponseTopic]:
+    """Those that are named, or if any is asked for by its id, those that are."""
+    image = ctx.image
+    ids = dict.fromkeys(each.topic_id for each in request.topics if each.topic_id != _NO_ID)
+    if ids:
+        unknown = [
+            MetadataResponseTopic(error_code=error_codes.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+            for topic_id in ids
+            if topic_id not in image.topics
+        ]
+        return unknown + _known([image.topics[topic_id] for topic_id in ids if topic_id in image.topics], ctx)
+    names = dict.fromkeys(each.name for each in request.topics)
+    if None in names:
+        # Neither a name nor an id: Kafka's own broker breaks on it.
+        raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
+    known = _known([image.topics_by_name[name] for name in names if name in image.topics_by_name], ctx)
+    found = {topic.name for topic in known}
+    unknown = [_unknown(name) for name in names if name not in found]
+    return known + unknown
+
+
+def _unknown(name: str) -> MetadataResponseTopic:
+    code = error_codes.UNKNOWN_TOPIC_OR_PARTITION if topic_names.is_valid(name) else error_codes.INVALID_TOPIC_EXCEPTION
+    return MetadataResponseTopic(error_code=code, name=name, is_internal=name in topic_names.INTERNAL)
+
+
+def _known(topics: Iterable[Topic], ctx: RequestContext) -> list[MetadataResponseTopic]:
+    """The topics that have partitions."""
+    states = ReplicaStates(ctx.image, ctx.listener_name)
+    return [
+        MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.name in topic_names.INTERNAL,
+            partitions=_partitions(topic, states, ctx.api_version),
+        )
+        for topic in topics
+        if topic.partitions
+    ]
+
+
+def _partitions(topic: Topic, states: ReplicaStates, version: int) -> list[MetadataResponsePartition]:
+    told = []
+    for index, partition in topic.partitions.items():
+        replicas, isr = list(partition.replicas), list(partition.isr)
+        if version == 0:
+            # Version 0 leaves out who cannot be reached, and says so with an error.
+            replicas = [each for each in replicas if each in states.reachable]
+            isr = [each for each in isr if each in states.reachable]
+        has_leader = partition.leader in states.listening
+        if has_leader:
+            missing = len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr)
+            code = error_codes.REPLICA_NOT_AVAILABLE if missing else error_codes.NONE
+        else:
+            is_known = partition.leader in states.brokers and version >= 6
+            code = error_codes.LISTENER_NOT_FOUND if is_known else error_codes.LEADER_NOT_AVAILABLE
+        told.append(
+            MetadataResponsePartition(
+                error_code=code,
+                partition_index=index,
+                leader_id=partition.leader if has_leader else -1,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=replicas,
+                isr_nodes=isr,
+                offline_replicas=states.offline(partition),
+            )
+        )
+    return told
+
+
+API = Api(MetadataRequest, MetadataResponse, handle, error)

@@ -1,0 +1,25 @@
+"""Which replicas of partitions are online for clients of one listener (KRaftMetadataCache)."""
+
+from __future__ import annotations
+
+from mockraft.brokers.image import ClusterImage, Partition
+
+
+class ReplicaStates:
+    """One look at the brokers of an image, for an answer about many partitions.
+
+    `listening` have a listener of this name, fenced or not; `reachable` are those of them that are not fenced.
+    """
+
+    def __init__(self, image: ClusterImage, listener_name: str) -> None:
+        self.brokers = image.brokers
+        self.listening = {each.broker_id for each in self.brokers.values() if listener_name in each.endpoints}
+        self.reachable = {broker_id for broker_id in self.listening if not self.brokers[broker_id].fenced}
+
+    def offline(self, partition: Partition) -> list[int]:
+        """The replicas whose broker cannot be reached or whose directory is offline."""
+        return [
+            broker_id
+            for broker_id, directory in zip(partition.replicas, partition.directories, strict=True)
+            if broker_id not in self.reachable or not self.brokers[broker_id].has_online_dir(directory)
+        ]

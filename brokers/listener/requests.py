@@ -1,0 +1,66 @@
+"""One request of a client from its bytes to those of its answer, with no socket in sight.
+
+What Kafka closes a connection for raises `ConnectionClosedError` here: a header or body that cannot be read, an API or
+version that is not served (but ApiVersions answers any version).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from mockraft.brokers.apis.api import Api, ApiError, ConnectionClosedError, RequestContext
+from mockraft.wire import api_keys, error_codes, messages
+from mockraft.wire.connection import Request, parse_request, write_response
+from mockraft.wire.errors import WireError
+
+_log = logging.getLogger(__name__)
+
+
+class Readable(NamedTuple):
+    """A request that was read: whose it is, its header and its body."""
+
+    api: Api
+    header: Request
+    body: Any
+
+
+def read(frame: bytes, apis: Mapping[int, Api]) -> Readable:
+    """Read one frame. Raises ConnectionClosedError."""
+    try:
+        header = parse_request(frame)
+        api = apis.get(header.api_key)
+        if api is None:
+            raise WireError(f"API {api_keys.name(header.api_key)} ({header.api_key}) is not served on this listener")
+        low, high = api.versions
+        if low <= header.api_version <= high:
+            return Readable(api, header, api.request.read_from(frame, header.api_version, header.body_offset)[0])
+        if header.api_key == api_keys.API_VERSIONS:
+            return Readable(api, header, api.request())
+        raise WireError(f"{api_keys.name(header.api_key)} ({header.api_key}) has no version {header.api_version} here")
+    except WireError as wrong:
+        raise ConnectionClosedError(str(wrong)) from wrong
+
+
+async def answer(request: Readable, ctx: RequestContext) -> bytes | None:
+    """The answer's bytes, length included; None when there is none to give. Raises ConnectionClosedError.
+
+    A handler that breaks is our bug: it is logged, and the client hears UNKNOWN_SERVER_ERROR.
+    """
+    api, header, body = request
+    try:
+        response = await api.handle(body, ctx)
+    except ApiError as refusal:
+        response = api.error(body, refusal.error_code, refusal.message)
+    except ConnectionClosedError:
+        raise
+    except Exception:
+        _log.exception("broker %d: %s broke", ctx.broker.config.broker_id, api_keys.name(header.api_key))
+        response = api.error(body, error_codes.UNKNOWN_SERVER_ERROR, None)
+    if response is None:
+        return None
+    low, high = api.versions
+    version = header.api_version if low <= header.api_version <= high else 0
+    written = response if isinstance(response, bytes) else response.write(version)
+    return write_response(written, header.correlation_id, messages.response_header_version(header.api_key, version))

@@ -1,0 +1,85 @@
+"""A broker's APIs asked without a socket or a controller: an image out of records, requests and answers as bytes."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from mockraft.brokers.apis.api import RequestContext
+from mockraft.brokers.apis.registry import APIS
+from mockraft.brokers.config import draw_config
+from mockraft.brokers.image import ClusterImage
+from mockraft.brokers.listener import requests
+from mockraft.wire import messages
+from mockraft.wire.connection import read_response_body, write_request
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.feature_level_record import FeatureLevelRecord
+from mockraft.wire.records.partition_record import PartitionRecord
+from mockraft.wire.records.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+from mockraft.wire.records.topic_record import TopicRecord
+
+
+def topic_id(name: str) -> bytes:
+    return name.encode().rjust(16, b"t")[:16]
+
+
+class Cluster:
+    """What broker 1 knows, and its answers to clients on its listener PLAINTEXT."""
+
+    def __init__(self) -> None:
+        self.image = ClusterImage()
+        self.broker = SimpleNamespace(
+            config=draw_config(1, "a-cluster", (("127.0.0.1", 9),), random.Random(1)),
+            image=self.image,
+            observer=SimpleNamespace(applied_offset=41, voters={3000: {}}),
+        )
+        self.apply(FeatureLevelRecord(name="metadata.version", feature_level=30))
+
+    def apply(self, *records: Any) -> None:
+        for record in records:
+            self.image.apply(RecordAt(record, type(record).max_version))
+
+    def register(self, broker_id: int, listeners: tuple[str, ...] = ("PLAINTEXT",), **fields: Any) -> None:
+        """A broker that is not fenced unless told otherwise."""
+        endpoints = [BrokerEndpoint(name=name, host=f"b{broker_id}", port=9092) for name in listeners]
+        fields = {"fenced": False, "broker_epoch": 10 + broker_id, "log_dirs": [bytes([broker_id]) * 16], **fields}
+        self.apply(RegisterBrokerRecord(broker_id=broker_id, end_points=endpoints, **fields))
+
+    def create(self, name: str, *partitions: dict[str, Any]) -> bytes:
+        """A topic whose partitions are led by their first replica, all in sync, unless told otherwise."""
+        self.apply(TopicRecord(name=name, topic_id=topic_id(name)))
+        for index, fields in enumerate(partitions):
+            replicas = fields["replicas"]
+            usual = {"isr": replicas, "leader": replicas[0], "directories": [bytes([each]) * 16 for each in replicas]}
+            self.apply(PartitionRecord(partition_id=index, topic_id=topic_id(name), **{**usual, **fields}))
+        return topic_id(name)
+
+    async def ask(self, request: Any, version: int | None = None, listener_name: str = "PLAINTEXT") -> Any:
+        """The answer to one request, in the newest version unless told, by way of the bytes of both."""
+        api = APIS[request.api_key]
+        version = api.versions[1] if version is None else version
+        frame = write_request(request, version, 7, "test")[4:]
+        read = requests.read(frame, APIS)
+        ctx = RequestContext(
+            broker=self.broker,  # type: ignore[arg-type]
+            api_key=api.api_key,
+            api_version=version,
+            correlation_id=7,
+            client_id="test",
+            principal="User:ANONYMOUS",
+            listener_name=listener_name,
+            client_address="127.0.0.1",
+            frame=frame,
+            chance=random.Random(1),
+        )
+        data = await requests.answer(read, ctx)
+        assert data is not None
+        offset = 8 + messages.response_header_version(api.api_key, version)
+        return read_response_body(data, offset, api.api_key, version)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
