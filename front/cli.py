@@ -23,9 +23,23 @@ def application(*, only_serve: bool = False) -> typer.Typer:
     if only_serve:
         app.callback()(_no_options_of_its_own)
         return app
-    from mockraft import broker_commands, codec_commands, conformance_commands, kafka_commands, run_commands
+    from mockraft import (
+        broker_commands,
+        codec_commands,
+        conformance_commands,
+        format_commands,
+        kafka_commands,
+        run_commands,
+    )
 
-    for commands in (run_commands, broker_commands, kafka_commands, conformance_commands, codec_commands):
+    for commands in (
+        run_commands,
+        broker_commands,
+        format_commands,
+        kafka_commands,
+        conformance_commands,
+        codec_commands,
+    ):
         commands.register(app)
     return app
 
