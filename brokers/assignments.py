@@ -5,8 +5,8 @@ Sans-IO: the shell asks :meth:`Assignments.due_ms`, sends what :meth:`Assignment
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import Any
+from collections.abc import Callable, Container, Mapping
+from typing import Any, NamedTuple
 
 from mockraft.wire import error_codes
 from mockraft.wire.messages.assign_replicas_to_dirs_request import (
@@ -23,6 +23,13 @@ BACKOFF_MAX_MS = 10_000
 ReplicaKey = tuple[bytes, int]
 
 
+class Assignment(NamedTuple):
+    """Where a replica lies (directory uuid), and whom to tell once the controller has it."""
+
+    directory_id: bytes
+    on_accepted: Callable[[], None] | None = None
+
+
 class Assignments:
     """The queue of (topic id, partition) → directory uuid that the controller does not know yet.
 
@@ -30,8 +37,8 @@ class Assignments:
     """
 
     def __init__(self) -> None:
-        self._ready: dict[ReplicaKey, bytes] = {}
-        self._in_flight: dict[ReplicaKey, bytes] = {}
+        self._ready: dict[ReplicaKey, Assignment] = {}
+        self._in_flight: dict[ReplicaKey, Assignment] = {}
         self._due_ms: float | None = None
         self._failures = 0
 
@@ -45,9 +52,14 @@ class Assignments:
         """When to call :meth:`take`; None while there is nothing to send or a request is in flight."""
         return self._due_ms if self._ready and not self._in_flight else None
 
-    def add(self, key: ReplicaKey, directory_id: bytes, now_ms: float) -> None:
-        """Queue one assignment; it replaces an older one for the same replica."""
-        self._ready[key] = directory_id
+    def add(
+        self, key: ReplicaKey, directory_id: bytes, now_ms: float, on_accepted: Callable[[], None] | None = None
+    ) -> None:
+        """Queue one assignment; it replaces an older one for the same replica that was not sent yet.
+
+        `on_accepted` is called when the controller has confirmed just this one.
+        """
+        self._ready[key] = Assignment(directory_id, on_accepted)
         self._schedule(now_ms)
 
     def take(self, broker_id: int, broker_epoch: int, still_here: Container[ReplicaKey]) -> Any | None:
@@ -57,9 +69,9 @@ class Assignments:
         self._due_ms = None
         while self._ready and len(self._in_flight) < ASSIGNMENTS_PER_REQUEST_MAX:
             key = next(iter(self._ready))
-            directory_id = self._ready.pop(key)
+            assignment = self._ready.pop(key)
             if key in still_here:
-                self._in_flight[key] = directory_id
+                self._in_flight[key] = assignment
         return _request(broker_id, broker_epoch, self._in_flight) if self._in_flight else None
 
     def answered(self, response: Any, now_ms: float) -> None:
@@ -73,7 +85,9 @@ class Assignments:
             for topic in directory.topics:
                 for partition in topic.partitions:
                     if partition.error_code == error_codes.NONE:
-                        sent.pop((topic.topic_id, partition.partition_index), None)
+                        accepted = sent.pop((topic.topic_id, partition.partition_index), None)
+                        if accepted is not None and accepted.on_accepted is not None:
+                            accepted.on_accepted()
         self._put_back(sent, now_ms)
 
     def failed(self, now_ms: float) -> None:
@@ -82,9 +96,12 @@ class Assignments:
         sent, self._in_flight = self._in_flight, {}
         self._put_back(sent, now_ms)
 
-    def _put_back(self, sent: dict[ReplicaKey, bytes], now_ms: float) -> None:
-        for key, directory_id in sent.items():
-            self._ready.setdefault(key, directory_id)
+    def _put_back(self, sent: Mapping[ReplicaKey, Assignment], now_ms: float) -> None:
+        for key, assignment in sent.items():
+            self._ready.setdefault(key, assignment)
+        if self._due_ms is not None and self._due_ms <= now_ms:
+            # What was queued meanwhile came due while nothing could be sent: its time begins anew.
+            self._due_ms = None
         if self._ready:
             self._schedule(now_ms)
 
@@ -98,9 +115,11 @@ class Assignments:
         self._due_ms = due_ms if self._due_ms is None else min(self._due_ms, due_ms)
 
 
-def _request(broker_id: int, broker_epoch: int, assignments: dict[ReplicaKey, bytes]) -> AssignReplicasToDirsRequest:
+def _request(
+    broker_id: int, broker_epoch: int, assignments: Mapping[ReplicaKey, Assignment]
+) -> AssignReplicasToDirsRequest:
     tree: dict[bytes, dict[bytes, list[int]]] = {}
-    for (topic_id, partition), directory_id in assignments.items():
+    for (topic_id, partition), (directory_id, _) in assignments.items():
         tree.setdefault(directory_id, {}).setdefault(topic_id, []).append(partition)
     directories = [
         DirectoryData(

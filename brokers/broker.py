@@ -18,6 +18,7 @@ from mockraft.brokers import lifecycle
 from mockraft.brokers.channel import ControllerChannel, NotSentError
 from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of, registration_of
 from mockraft.brokers.directories import DIRECTORIES_FROM, Directories
+from mockraft.brokers.disk_faults import DiskFaults
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.lifecycle import BrokerState, End, Event, Lifecycle, Orders, Send
 from mockraft.brokers.listener.client_listener import ClientListener
@@ -37,7 +38,7 @@ CORDONED_FROM = 30
 _log = logging.getLogger(__name__)
 
 
-class SimulatedBroker:
+class SimulatedBroker(DiskFaults):
     """A broker that registers, replicates the metadata log, heartbeats and shuts down; see `BrokerConfig`.
 
     `end` says that and why it is over, `fault` which answer was fatal. `heartbeats` counts answered ones, `refusals`
@@ -180,13 +181,6 @@ class SimulatedBroker:
         await self.stopped.wait()
         await self.close()
 
-    def fail_log_dir(self, directory_id: bytes) -> None:
-        """Report this directory offline, now and in every heartbeat to come."""
-        self.happen(lifecycle.LogDirFailed(directory_id))
-        name = f"log-dir-{directory_id.hex()}"
-        timeout_ms = self.config.log_dir_failure_timeout_ms
-        self.set_timer(name, timeout_ms, self.happen, lifecycle.LogDirFailureTimedOut(directory_id))
-
     def happen(self, event: Event) -> None:
         """Take one event through the lifecycle and carry out its orders."""
         before = self.life.state
@@ -251,7 +245,7 @@ class SimulatedBroker:
     def heartbeat(self) -> BrokerHeartbeatRequest:
         """The heartbeat that says how it is now."""
         life = self.life
-        cordoned = life.cordoned_dirs if self.view.metadata_version >= CORDONED_FROM else None
+        tells_cordoned = life.caught_up and self.view.metadata_version >= CORDONED_FROM
         return BrokerHeartbeatRequest(
             broker_id=self.config.broker_id,
             broker_epoch=life.broker_epoch,
@@ -259,7 +253,7 @@ class SimulatedBroker:
             want_fence=life.want_fence,
             want_shut_down=life.want_shut_down,
             offline_log_dirs=list(life.offline_dirs),
-            cordoned_log_dirs=None if cordoned is None else in_java_order(cordoned),
+            cordoned_log_dirs=in_java_order(life.cordoned_dirs) if tells_cordoned else None,
         )
 
     async def _heartbeat(self) -> None:
@@ -288,9 +282,9 @@ class SimulatedBroker:
         return response
 
     async def _recover(self) -> None:
-        """Recovery work: nothing but its time, and until the controller knows where our replicas lie (KIP-858)."""
+        """Recovery work: nothing but its time; by KIP-858's text until the controller knows where our replicas lie."""
         await asyncio.sleep(self.config.recovery_ms / 1000)
-        while self.directories.assignments.queued:
+        while self.config.fenced_until_assigned and self.directories.assignments.queued:
             self.changed.clear()
             await self.changed.wait()
         self.happen(lifecycle.ReadyToUnfence())

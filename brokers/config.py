@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mockraft.brokers.features import SUPPORTED_FEATURES
 from mockraft.brokers.log_dirs.directory_ids import draw_uuid, in_java_order
@@ -29,6 +29,11 @@ class Listener(NamedTuple):
 class BrokerConfig:
     """Every option of a simulated broker, named as in Kafka's configuration where Kafka has it. Times are ms.
 
+    `log_dirs` are those of log.dirs that can be read; `offline_log_dirs` says of the others, by path, why not.
+    `cordoned_log_dirs` is cordoned.log.dirs as in a properties file, paths with commas between or `*`.
+    `fenced_until_assigned` is KIP-858's text: stay fenced until the controller knows where every replica lies; Kafka
+    4.3.1 does not. `io_errors` "kip-18" lets one replica fail where the disk is well; "kafka" takes the directory
+    offline whatever the error. `restart_partitions_elsewhere` gives lost replicas a new life in another directory.
     `bootstrap` is controller.quorum.bootstrap.servers as (host, port) pairs. `recovery_ms` is how long the broker
     stays in RECOVERY before it wants to be unfenced. Ids are 16 raw bytes. `security` is how it speaks to controllers,
     None for PLAINTEXT. `messages` are those it speaks: Kafka's own, or an Overlay's for a broker of a proposal.
@@ -52,6 +57,11 @@ class BrokerConfig:
     session_timeout_ms: int = 9_000
     registration_timeout_ms: int = 60_000
     log_dir_failure_timeout_ms: int = 30_000
+    offline_log_dirs: Mapping[str, str] = field(default_factory=dict)
+    cordoned_log_dirs: str = ""
+    fenced_until_assigned: bool = False
+    io_errors: Literal["kafka", "kip-18"] = "kafka"
+    restart_partitions_elsewhere: bool = False
     raft_request_timeout_ms: int = 2_000
     recovery_ms: int = 20
     serve_clients: bool = False

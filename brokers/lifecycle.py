@@ -43,12 +43,14 @@ class End(Enum):
     IMPATIENT = "controlled shutdown took too long"
     NOT_REGISTERED = "unable to register with the controller quorum"
     LOG_DIR_NOT_REPORTED = "couldn't communicate an offline log dir with controllers"
+    ALL_LOG_DIRS_FAILED = "all log dirs have failed"
+    METADATA_LOG_DIR_FAILED = "the metadata log dir has failed"
     FATAL = "an answer that no broker survives"
 
     @property
     def is_failure(self) -> bool:
         """Whether a real broker's process would have exited with an error."""
-        return self in (End.NOT_REGISTERED, End.LOG_DIR_NOT_REPORTED, End.FATAL)
+        return self not in (End.GRANTED, End.NOT_RUNNING, End.TOLD, End.IMPATIENT)
 
 
 class Started(NamedTuple):
@@ -156,7 +158,8 @@ class Lifecycle:
     """Everything the next step depends on.
 
     `offline_dirs` maps each failed directory to whether the controller has acknowledged it; it never shrinks.
-    `cordoned_dirs` is None until the broker has caught up: null on the wire, "no information".
+    `cordoned_dirs` are told once the broker has caught up; before, its heartbeats have null, "no information".
+    `leaving_for` is why it is in controlled shutdown.
     """
 
     heartbeat_interval_ms: int = 2000
@@ -169,8 +172,9 @@ class Lifecycle:
     hurry: bool = False
     shutdown_answered: bool = False
     offline_dirs: Mapping[bytes, bool] = field(default_factory=dict)
-    offline_dirs_sent: frozenset[bytes] = frozenset()
-    cordoned_dirs: frozenset[bytes] | None = None
+    cordoned_dirs: frozenset[bytes] = frozenset()
+    caught_up: bool = False
+    leaving_for: End = End.GRANTED
 
     @property
     def want_fence(self) -> bool:
@@ -241,14 +245,12 @@ def step(life: Lifecycle, event: Event) -> Step:
                 return life, Orders()
             return _stop(life, End.NOT_REGISTERED)
         case LogDirFailureTimedOut(directory):
-            if life.offline_dirs.get(directory, False):
-                return life, Orders()
-            return _stop(life, End.LOG_DIR_NOT_REPORTED)
+            return _not_reported(life, directory)
         case _:
             return _happened(life, event)
 
 
-_BEFORE_START = (Started, Stopped, ShutdownWanted, ReadyToUnfence, LogDirFailed)
+_BEFORE_START = (Started, Stopped, ShutdownWanted, ReadyToUnfence, LogDirFailed, LogDirsCordoned)
 
 
 def _happened(life: Lifecycle, event: Event) -> Step:
@@ -271,13 +273,22 @@ def _happened(life: Lifecycle, event: Event) -> Step:
     return _wait(life, 0)
 
 
+def _not_reported(life: Lifecycle, directory: bytes) -> Step:
+    """Kafka shuts down as if it had been told to, so a running broker asks for leave first."""
+    if life.offline_dirs.get(directory, False) or life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+        return life, Orders()
+    if life.state is not BrokerState.RUNNING:
+        return _stop(life, End.LOG_DIR_NOT_REPORTED)
+    leaving = replace(life, state=BrokerState.PENDING_CONTROLLED_SHUTDOWN, leaving_for=End.LOG_DIR_NOT_REPORTED)
+    return _wait(leaving, 0)
+
+
 def _communicate(life: Lifecycle) -> Step:
     if life.in_flight:
         return replace(life, hurry=True), Orders()
     if not life.registered:
         return replace(life, in_flight=True), Orders(send=Send.REGISTRATION)
-    sent = frozenset(life.offline_dirs)
-    return replace(life, in_flight=True, offline_dirs_sent=sent), Orders(send=Send.HEARTBEAT)
+    return replace(life, in_flight=True), Orders(send=Send.HEARTBEAT)
 
 
 def _heartbeat_answered(life: Lifecycle, answer: HeartbeatAnswered) -> Step:
@@ -287,18 +298,17 @@ def _heartbeat_answered(life: Lifecycle, answer: HeartbeatAnswered) -> Step:
         BrokerState.PENDING_CONTROLLED_SHUTDOWN: answer.should_shut_down,
     }.get(life.state, False)
     row = HEARTBEAT_TABLE[life.state, flag]
-    acknowledged = {d: known or d in life.offline_dirs_sent for d, known in life.offline_dirs.items()}
-    life = replace(life, in_flight=False, offline_dirs=acknowledged)
+    # Also those that failed while the heartbeat was under way: Kafka hands its answer's handler the live set of them.
+    life = replace(life, in_flight=False, offline_dirs=dict.fromkeys(life.offline_dirs, True))
     if row.state is BrokerState.SHUTTING_DOWN:
-        return _stop(life, End.GRANTED)
+        return _stop(life, life.leaving_for)
     wait_ms = life.heartbeat_interval_ms if row.wait_ms is None else row.wait_ms
     if life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
         if not life.shutdown_answered:
             wait_ms = FIRST_SHUTDOWN_INTERVAL_MS
         life = replace(life, shutdown_answered=True)
-    if row.state is BrokerState.RECOVERY and life.cordoned_dirs is None:
-        life = replace(life, cordoned_dirs=frozenset())
-    return _wait(replace(life, state=row.state), wait_ms)
+    caught_up = life.caught_up or row.state is BrokerState.RECOVERY
+    return _wait(replace(life, state=row.state, caught_up=caught_up), wait_ms)
 
 
 def _wait(life: Lifecycle, wait_ms: int) -> Step:

@@ -65,10 +65,10 @@ class MetadataView:
         return self.features.get(METADATA_VERSION, 0)
 
     @property
-    def cordoned_log_dirs(self) -> str:
-        """The value of cordoned.log.dirs for this broker: its own, else the cluster's default, else empty."""
+    def cordoned_log_dirs(self) -> str | None:
+        """The dynamic value of cordoned.log.dirs for this broker: its own, else the cluster's default, else None."""
         own = self.configs.get((str(self.broker_id), CORDONED_LOG_DIRS))
-        return own if own is not None else self.configs.get(("", CORDONED_LOG_DIRS), "")
+        return own if own is not None else self.configs.get(("", CORDONED_LOG_DIRS))
 
     def clear(self) -> None:
         """Forget everything: a snapshot is about to be read."""
@@ -154,6 +154,9 @@ class MetadataView:
         isr = record.isr if record.isr is not None else before.isr if before else ()
         directories = record.directories or (before.directories if before else ())
         self._place(record, replicas, directories, leader, isr)
+        if record.directories:
+            # Kafka compares uuid objects, not uuids: a record that repeats ours is a change to it.
+            self.changed.add(key)
 
     def _place(
         self, record: Any, replicas: Sequence[int], directories: Sequence[bytes], leader: int, isr: Sequence[int]

@@ -13,13 +13,17 @@ class DirectoryAt(NamedTuple):
     directory_id: bytes
 
 
-def choose(
+def candidates(
     log_dirs: Sequence[DirectoryAt], load: Mapping[bytes, int], offline: Container[bytes], cordoned: Container[bytes]
-) -> DirectoryAt | None:
-    """Where a new replica goes: the live, uncordoned directory with the fewest replicas (`load`, by uuid).
+) -> list[DirectoryAt]:
+    """Where a new replica may go, best first; Kafka takes the next one when the log cannot be made in a directory.
 
-    A cordoned one is taken when there is no other, as Kafka's LogManager does; None when all are offline.
+    The live, uncordoned directories by the number of replicas in them (`load`, by uuid; a future replica counts), in
+    the order of `log_dirs` where it is the same. Only one live: that one, cordoned or not. All live ones cordoned: the
+    first of them. None live: empty.
     """
     live = [log_dir for log_dir in log_dirs if log_dir.directory_id not in offline]
-    candidates = [log_dir for log_dir in live if log_dir.directory_id not in cordoned] or live
-    return min(candidates, key=lambda log_dir: load.get(log_dir.directory_id, 0), default=None)
+    uncordoned = [log_dir for log_dir in live if log_dir.directory_id not in cordoned]
+    if len(live) == 1 or not uncordoned:
+        return live[:1]
+    return sorted(uncordoned, key=lambda log_dir: load.get(log_dir.directory_id, 0))

@@ -153,3 +153,27 @@ def test_a_long_queue_goes_out_in_pieces_and_without_waiting() -> None:
     assert len(told(request)) == ASSIGNMENTS_PER_REQUEST_MAX
     assignments.answered(answer_to(request), 1000)
     assert len(told(assignments.take(1, 17, Everywhere()))) == 10
+
+
+def test_who_waits_for_an_assignment_is_told_when_just_that_one_is_confirmed() -> None:
+    assignments = Assignments()
+    heard: list[str] = []
+    assignments.add((TOPIC, 0), DIR_A, 0, lambda: heard.append("a"))
+    request = assignments.take(1, 17, Everywhere())
+    assignments.add((TOPIC, 0), DIR_B, 0, lambda: heard.append("b"))
+    assignments.answered(answer_to(request), 10)
+    assert heard == ["a"]
+    request = assignments.take(1, 17, Everywhere())
+    assignments.answered(answer_to(request, failing=[0]), 200)
+    assert heard == ["a"], "a refused one is told nothing, and sent again"
+    assignments.answered(answer_to(assignments.take(1, 17, Everywhere())), 400)
+    assert heard == ["a", "b"]
+
+
+def test_what_is_queued_while_a_request_is_under_way_waits_for_others_after_the_answer() -> None:
+    assignments = Assignments()
+    assignments.add((TOPIC, 0), DIR_A, 0)
+    request = assignments.take(1, 17, Everywhere())
+    assignments.add((TOPIC, 1), DIR_A, 10)
+    assignments.answered(answer_to(request), 500)
+    assert assignments.due_ms == 600

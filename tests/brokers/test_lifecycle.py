@@ -132,11 +132,14 @@ def test_asks_every_ten_ms_until_it_has_caught_up() -> None:
     assert (life.state, orders.wait_ms) == (BrokerState.RECOVERY, 10)
 
 
-def test_knows_nothing_of_cordoned_dirs_before_recovery() -> None:
-    life = registered(BrokerState.STARTING, in_flight=True)
-    assert life.cordoned_dirs is None
-    assert take(life, HeartbeatAnswered(False, True, False))[0].cordoned_dirs is None
-    assert take(life, HeartbeatAnswered(True, True, False))[0].cordoned_dirs == frozenset()
+def test_tells_cordoned_dirs_once_it_has_caught_up() -> None:
+    life, orders = take(registered(BrokerState.STARTING, in_flight=True), LogDirsCordoned(frozenset({DIR_A})))
+    assert (life.caught_up, life.cordoned_dirs) == (False, {DIR_A})
+    assert not take(life, HeartbeatAnswered(False, True, False))[0].caught_up
+    life, _ = take(life, HeartbeatAnswered(True, True, False))
+    assert (life.caught_up, life.cordoned_dirs) == (True, {DIR_A})
+    life, orders = take(life, Due(), HeartbeatAnswered(True, False, False), LogDirsCordoned(frozenset()))
+    assert (life.caught_up, life.cordoned_dirs, orders.wait_ms) == (True, frozenset(), 0)
 
 
 def test_wants_to_be_unfenced_at_once_when_ready() -> None:
@@ -209,12 +212,36 @@ def test_gives_up_when_it_could_never_register() -> None:
 def test_a_failed_dir_is_reported_until_the_end_and_acknowledged_by_an_answer() -> None:
     life, orders = take(registered(), LogDirFailed(DIR_A))
     assert orders.wait_ms == 0
-    life, _ = take(life, Due(), LogDirFailed(DIR_B), HeartbeatAnswered(True, False, False))
-    assert life.offline_dirs == {DIR_A: True, DIR_B: False}, "the second came after the heartbeat had left"
-    assert take(life, LogDirFailureTimedOut(DIR_A))[1] == Orders()
-    assert take(life, LogDirFailureTimedOut(DIR_B))[1].stop is End.LOG_DIR_NOT_REPORTED
-    life, _ = take(life, Due(), HeartbeatAnswered(True, False, False), LogDirFailed(DIR_A))
-    assert life.offline_dirs == {DIR_A: True, DIR_B: True}
+    assert life.offline_dirs == {DIR_A: False}
+    life, orders = take(life, Due(), Refused(STALE_BROKER_EPOCH))
+    assert life.offline_dirs == {DIR_A: False}, "an error acknowledges nothing"
+    life, _ = take(life, Due(), HeartbeatAnswered(True, False, False))
+    assert life.offline_dirs == {DIR_A: True}
+    assert take(life, LogDirFailureTimedOut(DIR_A)) == (life, Orders())
+    life, _ = take(life, Due(), HeartbeatAnswered(True, False, False))
+    assert life.offline_dirs == {DIR_A: True}, "and it goes with every heartbeat"
+
+
+def test_a_dir_that_fails_while_a_heartbeat_is_under_way_counts_as_told_and_is_told_at_once() -> None:
+    life, _ = take(registered(), LogDirFailed(DIR_A), Due(), LogDirFailed(DIR_B))
+    life, orders = take(life, HeartbeatAnswered(True, False, False))
+    assert life.offline_dirs == {DIR_A: True, DIR_B: True}, "Kafka marks its live set"
+    assert orders.wait_ms == 0
+
+
+def test_a_running_broker_that_could_not_tell_its_failed_dir_leaves_by_controlled_shutdown() -> None:
+    life, orders = take(registered(), LogDirFailed(DIR_A), Due(), NotAnswered("late"), LogDirFailureTimedOut(DIR_A))
+    assert (life.want_shut_down, orders.stop, orders.wait_ms) == (True, None, 0)
+    assert take(life, LogDirFailureTimedOut(DIR_A)) == (life, Orders())
+    _, orders = take(life, Due(), HeartbeatAnswered(True, True, True))
+    assert orders.stop is End.LOG_DIR_NOT_REPORTED
+    assert orders.stop.is_failure
+
+
+@pytest.mark.parametrize("state", [BrokerState.STARTING, BrokerState.RECOVERY])
+def test_a_starting_broker_that_could_not_tell_its_failed_dir_stops_at_once(state: BrokerState) -> None:
+    life, _ = take(registered(state), LogDirFailed(DIR_A))
+    assert take(life, LogDirFailureTimedOut(DIR_A))[1].stop is End.LOG_DIR_NOT_REPORTED
 
 
 def test_a_dir_that_fails_before_registration_waits_for_it() -> None:

@@ -111,7 +111,7 @@ def test_its_own_cordoned_dirs_come_before_the_clusters() -> None:
     assert view.cordoned_log_dirs == "/all"
     assert apply(view, config("1", "/mine")).cordoned_log_dirs == "/mine"
     assert apply(view, config("1", None)).cordoned_log_dirs == "/all"
-    assert apply(view, config("", None)).cordoned_log_dirs == ""
+    assert apply(view, config("", None)).cordoned_log_dirs is None
 
 
 def test_a_transaction_counts_when_it_ends_and_not_when_it_is_aborted() -> None:

@@ -44,7 +44,7 @@ ASSIGNMENT = (
     "0300000020a886cfcdab8fb90fa85482ac5997430245d9fcee11724b91a3decb202b35dbc60300000001000000000200000000"
 )
 STARTING = Lifecycle(state=BrokerState.STARTING, registered=True, broker_epoch=17)
-RECOVERY = replace(STARTING, state=BrokerState.RECOVERY, cordoned_dirs=frozenset())
+RECOVERY = replace(STARTING, state=BrokerState.RECOVERY, caught_up=True)
 READY = replace(RECOVERY, ready_to_unfence=True)
 HEARTBEATS = [
     (STARTING, 0x10, "0000000100000000000000110000000000000010010000"),

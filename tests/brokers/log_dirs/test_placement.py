@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from mockraft.brokers.log_dirs.directory_ids import draw_uuid, in_java_order
-from mockraft.brokers.log_dirs.placement import DirectoryAt, choose
+from mockraft.brokers.log_dirs.placement import DirectoryAt, candidates
 from mockraft.wire.uuids import text_of
 
 A, B, C = (DirectoryAt(f"/{name}", name.encode() * 16) for name in "abc")
@@ -26,15 +26,27 @@ def test_orders_uuids_as_java_does() -> None:
 
 
 def test_a_new_replica_goes_to_the_emptiest_dir() -> None:
-    assert choose([A, B], {A.directory_id: 2, B.directory_id: 1}, (), ()) == B
-    assert choose([A, B], {}, (), ()) == A
+    assert candidates([A, B], {A.directory_id: 2, B.directory_id: 1}, (), ()) == [B, A]
+    assert candidates([A, B, C], {A.directory_id: 2, C.directory_id: 1}, (), ()) == [B, C, A]
+
+
+def test_dirs_with_as_many_replicas_are_taken_in_the_order_of_the_config() -> None:
+    assert candidates([B, A, C], {}, (), ()) == [B, A, C]
 
 
 def test_a_new_replica_never_goes_to_an_offline_dir() -> None:
-    assert choose([A, B], {B.directory_id: 9}, {A.directory_id}, ()) == B
-    assert choose([A], {}, {A.directory_id}, ()) is None
+    assert candidates([A, B], {B.directory_id: 9}, {A.directory_id}, ()) == [B]
+    assert candidates([A], {}, {A.directory_id}, ()) == []
 
 
-def test_a_cordoned_dir_is_taken_only_when_there_is_no_other() -> None:
-    assert choose([A, B, C], {C.directory_id: 5}, {B.directory_id}, {A.directory_id}) == C
-    assert choose([A, B], {}, {B.directory_id}, {A.directory_id}) == A
+def test_a_new_replica_does_not_go_to_a_cordoned_dir_while_there_is_another() -> None:
+    assert candidates([A, B, C], {B.directory_id: 5}, (), {A.directory_id}) == [C, B]
+
+
+def test_with_every_dir_cordoned_the_first_live_one_is_taken_however_full_it_is() -> None:
+    cordoned = {A.directory_id, B.directory_id, C.directory_id}
+    assert candidates([A, B, C], {B.directory_id: 9}, {A.directory_id}, cordoned) == [B]
+
+
+def test_the_only_live_dir_is_taken_although_it_is_cordoned() -> None:
+    assert candidates([A, B], {}, {B.directory_id}, {A.directory_id}) == [A]
