@@ -64,3 +64,14 @@ class Disk(Protocol):
 
     def close(self) -> None:
         """Let go of files and lock."""
+
+
+def checked_name(name: str, *, may_be_root: bool = False) -> str:
+    """The name, when it stays below the root. ValueError when not: it is a path of another place."""
+    if not name:
+        if may_be_root:
+            return name
+        raise ValueError("the root of a log directory is not a file")
+    if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
+        raise ValueError(f"{name!r} is not a name below a log directory")
+    return name

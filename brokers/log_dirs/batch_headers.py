@@ -1,0 +1,231 @@
+"""The headers of record batches (magic 2) as clients and brokers write them; the records are opaque, compressed or not.
+
+Source: Kafka's DefaultRecordBatch. Other than `mockraft.wire.record_batch`, which is strict about what a metadata log
+holds, this takes what a compacted log holds as well: gaps in offsets, and batches without records.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from crc32c import crc32c
+from mockraft.brokers.log_dirs.disk import Disk
+from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.wire import error_codes
+
+HEADER_BYTES = 61
+MAGIC = 2
+COMPRESSION = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+
+# base offset, length, leader epoch, magic, crc, attributes, last offset delta, base and max timestamp,
+# producer id and epoch, base sequence, record count
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_BASE_OFFSET = struct.Struct(">q")
+_LEADER_EPOCH = struct.Struct(">i")
+_CRC = struct.Struct(">I")
+_ATTRIBUTES = struct.Struct(">h")
+_LEADER_EPOCH_AT, _CRC_AT, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 12, 17, 21, 35
+_LENGTH_COUNTED_FROM = 12
+CHUNK_BYTES = 1 << 20
+_COMPRESSIONS = 5
+
+
+class CorruptBatchError(LogError):
+    """CORRUPT_MESSAGE (2): what lies at `position` is no whole and valid batch."""
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(error_codes.CORRUPT_MESSAGE, message)
+        self.position = position
+
+
+class BatchHeader(NamedTuple):
+    """A batch: where it lies (`position` to `end`) and all fields of its header."""
+
+    position: int
+    end: int
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    attributes: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it holds markers of transactions, which are no client's records."""
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it is part of a transaction."""
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the records are compressed."""
+        return bool(self.attributes & COMPRESSION)
+
+
+def read_header(
+    data: bytes | memoryview, position: int, *, check_crc: bool = True, file_position: int = 0
+) -> BatchHeader:
+    """The header of the batch at `position` of `data`. CorruptBatchError when no whole, valid batch lies there.
+
+    With `check_crc` off only the header has to be within `data`. Positions in the answer and in errors are those in
+    the file, of which `data` begins at `file_position`.
+    """
+    at = file_position + position
+    if len(data) - position < HEADER_BYTES:
+        raise CorruptBatchError(f"batch at {at}: {len(data) - position} bytes, its header alone needs 61", at)
+    (
+        base_offset,
+        length,
+        epoch,
+        magic,
+        crc,
+        attributes,
+        delta,
+        first_ms,
+        max_ms,
+        producer,
+        producer_epoch,
+        sequence,
+        count,
+    ) = _HEADER.unpack_from(data, position)
+    if magic != MAGIC:
+        raise CorruptBatchError(f"batch at {at}: magic {magic}, expected 2", at)
+    if length < HEADER_BYTES - _LENGTH_COUNTED_FROM:
+        raise CorruptBatchError(f"batch at {at}: length {length} is below the 49 of a header", at)
+    end = position + _LENGTH_COUNTED_FROM + length
+    if check_crc:
+        if end > len(data):
+            raise CorruptBatchError(f"batch at {at}: length {length} exceeds the {len(data) - position} bytes", at)
+        with memoryview(data) as view, view[position + _ATTRIBUTES_AT : end] as covered:
+            computed = crc32c(covered)
+        if computed != crc:
+            raise CorruptBatchError(f"batch at {at}: CRC {crc:#010x}, computed {computed:#010x}", at)
+    if base_offset < 0 or delta < 0:
+        raise CorruptBatchError(f"batch at {at}: base offset {base_offset}, last offset delta {delta}", at)
+    return BatchHeader(
+        at,
+        file_position + end,
+        base_offset,
+        base_offset + delta,
+        epoch,
+        attributes,
+        first_ms,
+        max_ms,
+        producer,
+        producer_epoch,
+        sequence,
+        count,
+    )
+
+
+def read_headers(data: bytes, *, check_crc: bool = True) -> list[BatchHeader]:
+    """The headers of all batches that `data` is made of. CorruptBatchError when it is not."""
+    headers = []
+    position = 0
+    while position < len(data):
+        header = read_header(data, position, check_crc=check_crc)
+        if header.end > len(data):
+            raise CorruptBatchError(f"batch at {position}: it ends {header.end - len(data)} bytes too late", position)
+        headers.append(header)
+        position = header.end
+    return headers
+
+
+def scan(
+    disk: Disk, name: str, start: int = 0, *, check_crc: bool, chunk_bytes: int = CHUNK_BYTES
+) -> Iterator[BatchHeader]:
+    """The headers of all batches of a file from byte `start` on. CorruptBatchError where they end early.
+
+    Without `check_crc` the records are not looked at. OSError as the disk has them.
+    """
+    size = disk.size(name)
+    chunk, chunk_at = b"", start
+    position = start
+    while position < size:
+        needed = HEADER_BYTES
+        if position - chunk_at + needed > len(chunk):
+            chunk, chunk_at = disk.read(name, position, chunk_bytes), position
+        header = read_header(chunk, position - chunk_at, check_crc=False, file_position=chunk_at)
+        if header.end > size:
+            raise CorruptBatchError(f"batch at {position}: it ends {header.end - size} bytes after the file", position)
+        if check_crc:
+            if header.end - chunk_at > len(chunk):
+                chunk = disk.read(name, position, max(header.end - position, chunk_bytes))
+                chunk_at = position
+            header = read_header(chunk, position - chunk_at, file_position=chunk_at)
+        yield header
+        position = header.end
+
+
+def check_from_client(header: BatchHeader, size_bytes_max: int) -> None:
+    """Refuse what Kafka's LogValidator refuses of a producer, as far as the header tells. LogError."""
+    size_bytes = header.end - header.position
+    if size_bytes > size_bytes_max:
+        raise LogError(
+            error_codes.MESSAGE_TOO_LARGE,
+            f"The record batch size in the append is {size_bytes} bytes which exceeds the maximum configured value of"
+            f" {size_bytes_max}.",
+        )
+    count = header.last_offset - header.base_offset + 1
+    if header.record_count <= 0:
+        raise _invalid(f"Invalid reported count {header.record_count} for record batch")
+    if header.record_count != count:
+        raise _invalid(
+            f"Inconsistent batch offset range explicitly says {count} records, its count {header.record_count}"
+        )
+    if header.is_control:
+        raise _invalid("Clients are not allowed to write control records")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise _invalid(
+            f"Invalid sequence number {header.base_sequence} in record batch with producerId {header.producer_id}"
+        )
+    if header.attributes & COMPRESSION >= _COMPRESSIONS:
+        raise _invalid(f"Unknown compression type id: {header.attributes & COMPRESSION}")
+
+
+def stamp(
+    data: bytearray, header: BatchHeader, base_offset: int, leader_epoch: int, append_time_ms: int | None = None
+) -> BatchHeader:
+    """Write offset and epoch into the header at its position, and the time when LogAppendTime is wanted.
+
+    The CRC covers neither offset nor epoch; with a time it is computed anew.
+    """
+    at = header.position
+    _BASE_OFFSET.pack_into(data, at, base_offset)
+    _LEADER_EPOCH.pack_into(data, at + _LEADER_EPOCH_AT, leader_epoch)
+    attributes, max_timestamp_ms = header.attributes, header.max_timestamp_ms
+    if append_time_ms is not None:
+        attributes |= LOG_APPEND_TIME
+        max_timestamp_ms = append_time_ms
+    elif attributes & LOG_APPEND_TIME:
+        attributes &= ~LOG_APPEND_TIME
+    if attributes != header.attributes or max_timestamp_ms != header.max_timestamp_ms:
+        _ATTRIBUTES.pack_into(data, at + _ATTRIBUTES_AT, attributes)
+        _BASE_OFFSET.pack_into(data, at + _MAX_TIMESTAMP_AT, max_timestamp_ms)
+        with memoryview(data) as view, view[at + _ATTRIBUTES_AT : header.end] as covered:
+            crc = crc32c(covered)
+        _CRC.pack_into(data, at + _CRC_AT, crc)
+    return header._replace(
+        base_offset=base_offset,
+        last_offset=base_offset + header.last_offset - header.base_offset,
+        leader_epoch=leader_epoch,
+        attributes=attributes,
+        max_timestamp_ms=max_timestamp_ms,
+    )
+
+
+def _invalid(message: str) -> LogError:
+    return LogError(error_codes.INVALID_RECORD, message)

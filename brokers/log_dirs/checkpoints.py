@@ -1,0 +1,113 @@
+"""The small text files of log directories: offset and leader epoch checkpoints, and `partition.metadata`.
+
+Source: Kafka's CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile and PartitionMetadataFile. Each is
+replaced whole. What is not in Kafka's format raises OSError (EBADMSG) with the line, as Kafka has it an IOException.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterable, Mapping
+
+from mockraft.brokers.log_dirs.disk import Disk
+from mockraft.wire import uuids
+
+REPLICATION_OFFSETS = "replication-offset-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+
+TopicPartition = tuple[str, int]
+
+_VERSION = "0"
+
+
+def read_offsets(disk: Disk, name: str) -> dict[TopicPartition, int]:
+    """The offset of each (topic, partition) in a checkpoint file; nothing when there is no such file."""
+    entries = {}
+    for line, fields in _read(disk, name, 3):
+        partition, offset = _number(disk, name, line, fields[1]), _number(disk, name, line, fields[2])
+        entries[fields[0], partition] = offset
+    return entries
+
+
+def write_offsets(disk: Disk, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Replace a checkpoint file."""
+    _write(disk, name, (f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()))
+
+
+def read_leader_epochs(disk: Disk, name: str) -> list[tuple[int, int]]:
+    """The (epoch, start offset) pairs of a leader-epoch-checkpoint; none when there is no such file."""
+    entries: list[tuple[int, int]] = []
+    for line, fields in _read(disk, name, 2):
+        entry = _number(disk, name, line, fields[0]), _number(disk, name, line, fields[1])
+        if entries and (entry[0] <= entries[-1][0] or entry[1] < entries[-1][1]):
+            raise _malformed(disk, name, line, "epochs and offsets do not ascend")
+        entries.append(entry)
+    return entries
+
+
+def write_leader_epochs(disk: Disk, name: str, entries: Iterable[tuple[int, int]]) -> None:
+    """Replace a leader-epoch-checkpoint."""
+    _write(disk, name, (f"{epoch} {start}" for epoch, start in entries))
+
+
+def read_topic_id(disk: Disk, dir_name: str) -> bytes | None:
+    """The topic id (16 bytes) in the partition.metadata of a log; None when there is no such file."""
+    name = f"{dir_name}/{PARTITION_METADATA}"
+    if not disk.exists(name):
+        return None
+    lines = _text(disk, name).splitlines()
+    if len(lines) < 2 or not re.fullmatch(r"version:\s*0", lines[0]):
+        raise _malformed(disk, name, 1, "expected 'version: 0'")
+    found = re.fullmatch(r"topic_id:\s*(\S+)", lines[1])
+    try:
+        topic_id = uuids.read_text(found[1]) if found else bytes(16)
+    except ValueError:
+        topic_id = bytes(16)
+    if topic_id == bytes(16):
+        raise _malformed(disk, name, 2, "expected 'topic_id: ' and an id")
+    return topic_id
+
+
+def write_topic_id(disk: Disk, dir_name: str, topic_id: bytes) -> None:
+    """Write the partition.metadata of a log."""
+    disk.replace(f"{dir_name}/{PARTITION_METADATA}", f"version: 0\ntopic_id: {uuids.text_of(topic_id)}".encode())
+
+
+def _read(disk: Disk, name: str, fields: int) -> Iterable[tuple[int, list[str]]]:
+    """Line number and fields of every entry: after the version and the count there are as many lines as it says."""
+    if not disk.exists(name):
+        return
+    lines = _text(disk, name).splitlines()
+    if not lines or lines[0] != _VERSION:
+        raise _malformed(disk, name, 1, "expected version 0")
+    if len(lines) < 2 or not re.fullmatch(r"\d{1,10}", lines[1]):
+        raise _malformed(disk, name, 2, "expected the number of entries")
+    if len(lines) - 2 != int(lines[1]):
+        raise _malformed(disk, name, 2, f"{lines[1]} entries are said to follow, but {len(lines) - 2} do")
+    for number, line in enumerate(lines[2:], start=3):
+        found = line.split()
+        if len(found) != fields:
+            raise _malformed(disk, name, number, f"expected {fields} fields")
+        yield number, found
+
+
+def _write(disk: Disk, name: str, entries: Iterable[str]) -> None:
+    lines = list(entries)
+    disk.replace(name, "".join(f"{line}\n" for line in (_VERSION, len(lines), *lines)).encode())
+
+
+def _text(disk: Disk, name: str) -> str:
+    return disk.read(name).decode(errors="replace")
+
+
+def _number(disk: Disk, name: str, line: int, text: str) -> int:
+    if not re.fullmatch(r"-?\d{1,19}", text):
+        raise _malformed(disk, name, line, f"{text!r} is no number")
+    return int(text)
+
+
+def _malformed(disk: Disk, name: str, line: int, what: str) -> OSError:
+    return OSError(errno.EBADMSG, f"malformed at line {line}: {what}", f"{disk.root}/{name}")

@@ -1,0 +1,29 @@
+"""What a log refuses, with the error code that a client gets for it."""
+
+from __future__ import annotations
+
+from mockraft.wire import error_codes
+
+
+class LogError(Exception):
+    """A log cannot do what was asked. `error_code` is Kafka's code for it."""
+
+    def __init__(self, error_code: int, message: str) -> None:
+        super().__init__(message)
+        self.error_code = error_code
+
+
+class StorageError(LogError):
+    """KAFKA_STORAGE_ERROR (56): the disk below a log failed; the OSError is its cause.
+
+    `directory_id` is the log directory's, `key` the replica's (topic id, partition), None when it is about no replica.
+    """
+
+    def __init__(self, message: str, directory_id: bytes, key: tuple[bytes, int] | None = None) -> None:
+        super().__init__(error_codes.KAFKA_STORAGE_ERROR, message)
+        self.directory_id = directory_id
+        self.key = key
+
+
+class LoadError(Exception):
+    """The log directories cannot be used together as they are; the message says which and what to do. Start only."""

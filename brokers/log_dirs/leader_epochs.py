@@ -1,0 +1,75 @@
+"""Where each leader epoch of a log began (Kafka's `LeaderEpochFileCache`), kept in `leader-epoch-checkpoint`."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from mockraft.brokers.log_dirs.checkpoints import read_leader_epochs, write_leader_epochs
+from mockraft.brokers.log_dirs.disk import Disk
+
+UNDEFINED = -1
+FILE_NAME = "leader-epoch-checkpoint"
+
+
+class LeaderEpochs:
+    """(epoch, start offset) pairs, both ascending; every change is written before it counts. May raise OSError."""
+
+    __slots__ = ("_disk", "entries")
+
+    def __init__(self, disk: Disk, dir_name: str) -> None:
+        self._disk = disk
+        self.entries = tuple(read_leader_epochs(disk, f"{dir_name}/{FILE_NAME}"))
+
+    @property
+    def latest(self) -> int | None:
+        """The newest epoch; None when there is none."""
+        return self.entries[-1][0] if self.entries else None
+
+    def assign(self, dir_name: str, epoch: int, start_offset: int) -> None:
+        """From `start_offset` on records are of this epoch; what contradicts that is forgotten."""
+        if epoch < 0 or (self.entries and self.entries[-1][0] == epoch and start_offset >= self.entries[-1][1]):
+            return
+        kept = [entry for entry in self.entries if entry[0] < epoch and entry[1] < start_offset]
+        self._store(dir_name, (*kept, (epoch, start_offset)))
+
+    def end_of(self, epoch: int, end_offset: int) -> tuple[int, int]:
+        """The largest epoch up to `epoch`, and where the next one begins (`end_offset` for the newest).
+
+        (-1, -1) when the epoch is newer than all, as OffsetForLeaderEpoch tells it.
+        """
+        if epoch == UNDEFINED or not self.entries:
+            return UNDEFINED, UNDEFINED
+        if epoch == self.entries[-1][0]:
+            return epoch, end_offset
+        higher = bisect_right(self.entries, (epoch, 1 << 63))
+        if higher == len(self.entries):
+            return UNDEFINED, UNDEFINED
+        next_start = self.entries[higher][1]
+        return (epoch if higher == 0 else self.entries[higher - 1][0]), next_start
+
+    def epoch_at(self, offset: int) -> int | None:
+        """The epoch of the record at an offset; None when unknown."""
+        return next((epoch for epoch, start in reversed(self.entries) if start <= offset), None)
+
+    def truncate_from_end(self, dir_name: str, end_offset: int) -> None:
+        """Forget the epochs that began at `end_offset` or later."""
+        kept = tuple(entry for entry in self.entries if entry[1] < end_offset)
+        if kept != self.entries:
+            self._store(dir_name, kept)
+
+    def truncate_from_start(self, dir_name: str, start_offset: int) -> None:
+        """Forget the epochs that ended before `start_offset`; the one that holds it begins there now."""
+        ended = [entry for entry in self.entries if entry[1] <= start_offset]
+        if not ended or ended == [(ended[0][0], start_offset)]:
+            return
+        rest = self.entries[len(ended) :]
+        self._store(dir_name, ((ended[-1][0], start_offset), *rest))
+
+    def clear(self, dir_name: str) -> None:
+        """Forget all."""
+        if self.entries:
+            self._store(dir_name, ())
+
+    def _store(self, dir_name: str, entries: tuple[tuple[int, int], ...]) -> None:
+        write_leader_epochs(self._disk, f"{dir_name}/{FILE_NAME}", entries)
+        self.entries = entries

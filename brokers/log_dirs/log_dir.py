@@ -1,0 +1,65 @@
+"""One log directory of a broker: its disk, its id, its checkpoints, and whether it is offline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from mockraft.brokers.log_dirs.checkpoints import (
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    REPLICATION_OFFSETS,
+    TopicPartition,
+    write_offsets,
+)
+from mockraft.brokers.log_dirs.disk import Disk
+
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+
+
+class LogDir:
+    """A log directory. `offline` says why it is offline, None while it is not. `directory_id` is 16 bytes."""
+
+    __slots__ = ("_written", "directory_id", "disk", "offline", "path")
+
+    def __init__(self, disk: Disk, directory_id: bytes) -> None:
+        self.disk = disk
+        self.path = disk.root
+        self.directory_id = directory_id
+        self.offline: str | None = None
+        self._written: dict[str, dict[TopicPartition, int]] = {}
+
+    def take_clean_shutdown(self) -> tuple[bool, int]:
+        """Whether the directory was closed cleanly, and the broker epoch of then, else -1. The mark is removed."""
+        if not self.disk.exists(CLEAN_SHUTDOWN):
+            return False, -1
+        try:
+            epoch = int(json.loads(self.disk.read(CLEAN_SHUTDOWN))["brokerEpoch"])
+        except (ValueError, TypeError, KeyError):
+            epoch = -1
+        self.disk.remove(CLEAN_SHUTDOWN)
+        return True, epoch
+
+    def write_clean_shutdown(self, broker_epoch: int) -> None:
+        """Mark the directory as closed cleanly."""
+        content = {"version": 0, "brokerEpoch": broker_epoch}
+        self.disk.replace(CLEAN_SHUTDOWN, json.dumps(content, separators=(",", ":")).encode())
+
+    def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace replication-offset-checkpoint."""
+        self._write(REPLICATION_OFFSETS, offsets)
+
+    def write_recovery_points(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace recovery-point-offset-checkpoint."""
+        self._write(RECOVERY_POINTS, offsets)
+
+    def write_start_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace log-start-offset-checkpoint."""
+        self._write(LOG_START_OFFSETS, offsets)
+
+    def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Write a checkpoint, unless that is what was written last and the file is still there."""
+        if self._written.get(name) == offsets and self.disk.exists(name):
+            return
+        write_offsets(self.disk, name, offsets)
+        self._written[name] = dict(offsets)

@@ -1,0 +1,116 @@
+"""What lies in a log directory at the start of a broker (Kafka's `LogManager.loadLogs`)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.log_dirs import log_names
+from mockraft.brokers.log_dirs.checkpoints import (
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    REPLICATION_OFFSETS,
+    TopicPartition,
+    read_offsets,
+    read_topic_id,
+)
+from mockraft.brokers.log_dirs.log_dir import LogDir
+from mockraft.brokers.log_dirs.log_names import LogName
+from mockraft.brokers.log_dirs.replica_log import ReplicaLog
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class HeldLog(NamedTuple):
+    """A log, whose it is and where it lies."""
+
+    key: ReplicaKey
+    topic: str
+    log_dir: LogDir
+    log: ReplicaLog
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """Topic name and partition."""
+        return self.topic, self.key[1]
+
+    @property
+    def path(self) -> str:
+        """Where it lies now."""
+        return f"{self.log_dir.path}/{self.log.dir_name}"
+
+
+class LoadedDir(NamedTuple):
+    """The logs of one directory; `strays` are names of logs that nobody is to use. `broker_epoch` is -1 if unknown."""
+
+    broker_epoch: int
+    live: list[HeldLog]
+    future: list[HeldLog]
+    strays: list[str]
+
+
+def load_dir(log_dir: LogDir) -> LoadedDir:
+    """Open every log of a directory, and delete what is marked -delete. Other names are left alone. OSError.
+
+    Without the mark of a clean shutdown each log is checked from its recovery point on.
+    """
+    disk = log_dir.disk
+    was_clean, broker_epoch = log_dir.take_clean_shutdown()
+    loaded = LoadedDir(broker_epoch, [], [], [])
+    starts, points = _read_or_none(log_dir, LOG_START_OFFSETS), _read_or_none(log_dir, RECOVERY_POINTS)
+    high_watermarks = read_offsets(disk, REPLICATION_OFFSETS)
+    for dir_name in disk.names():
+        name = log_names.parse(dir_name)
+        if name is None or name.topic == log_names.METADATA_TOPIC or not _is_directory(log_dir, dir_name):
+            continue
+        if name.kind == "delete":
+            disk.remove(dir_name)
+            continue
+        topic_id = None if name.kind == "stray" else read_topic_id(disk, dir_name)
+        if topic_id is None:
+            loaded.strays.append(dir_name)
+            continue
+        log = _open(log_dir, dir_name, name, starts, points, was_clean)
+        log.high_watermark = high_watermarks.get((name.topic, name.partition), 0)
+        held = HeldLog((topic_id, name.partition), name.topic, log_dir, log)
+        (loaded.future if name.kind == "future" else loaded.live).append(held)
+    return loaded
+
+
+def _open(
+    log_dir: LogDir,
+    dir_name: str,
+    name: LogName,
+    starts: Mapping[TopicPartition, int],
+    points: Mapping[TopicPartition, int],
+    was_clean: bool,
+) -> ReplicaLog:
+    where = name.topic, name.partition
+    # The checkpoints are about the log in use: a future one is checked whole.
+    is_future = name.kind == "future"
+    return ReplicaLog(
+        log_dir.disk,
+        dir_name,
+        start_offset=0 if is_future else starts.get(where, 0),
+        recovery_point=0 if is_future else points.get(where, 0),
+        was_closed=was_clean,
+    )
+
+
+def _read_or_none(log_dir: LogDir, name: str) -> Mapping[TopicPartition, int]:
+    """A checkpoint that Kafka can do without: one that cannot be read is only warned of."""
+    try:
+        return read_offsets(log_dir.disk, name)
+    except OSError as error:
+        _LOGGER.warning("%s/%s: cannot be read, so it is taken as empty: %s", log_dir.path, name, error)
+        return {}
+
+
+def _is_directory(log_dir: LogDir, name: str) -> bool:
+    try:
+        log_dir.disk.names(name)
+    except NotADirectoryError:
+        return False
+    return True

@@ -1,0 +1,46 @@
+"""How the directories of logs are called (Kafka's `LocalLog.logDirName`, `parseTopicPartitionName`)."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Literal, NamedTuple
+
+Kind = Literal["", "future", "delete", "stray"]
+
+NAME_LENGTH_MAX = 255
+METADATA_TOPIC = "__cluster_metadata"
+
+_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,10})")
+_MARKED = re.compile(r"(?P<name>\S+-\d{1,10})\.(?P<unique>[^.\s]+)-(?P<kind>future|delete|stray)")
+
+
+class LogName(NamedTuple):
+    """What a directory's name says; `kind` is empty for the log that is in use.
+
+    The topic of one marked delete or stray may be cut short.
+    """
+
+    topic: str
+    partition: int
+    kind: Kind = ""
+
+
+def live_name(topic: str, partition: int) -> str:
+    """`topic-partition`."""
+    return f"{topic}-{partition}"
+
+
+def marked_name(topic: str, partition: int, kind: Kind, chance: random.Random) -> str:
+    """`topic-partition.<32 hex digits>-future` and so on; for delete and stray the topic is cut to fit 255 bytes."""
+    end = f"-{partition}.{chance.getrandbits(128):032x}-{kind}"
+    return (topic if kind == "future" else topic[: NAME_LENGTH_MAX - len(end)]) + end
+
+
+def parse(name: str) -> LogName | None:
+    """None when it is not the name of a log."""
+    kind: Kind = ""
+    if marked := _MARKED.fullmatch(name):
+        name, kind = marked["name"], marked["kind"]  # type: ignore[assignment]
+    found = _NAME.fullmatch(name)
+    return None if found is None else LogName(found["topic"], int(found["partition"]), kind)

@@ -1,0 +1,325 @@
+"""The log of one replica in Kafka's own files (Kafka's `UnifiedLog`, `LogLoader`): `<topic>-<partition>/`.
+
+Segments of record batches (magic 2), `partition.metadata` and `leader-epoch-checkpoint`. Kafka's index files are not
+written: a broker makes them again. Records stay as they came, compressed or not.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Concatenate, ParamSpec, TypeVar
+
+from mockraft.brokers.log_dirs.batch_headers import BatchHeader, check_from_client, read_headers, stamp
+from mockraft.brokers.log_dirs.disk import Disk
+from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.log_dirs.leader_epochs import LeaderEpochs
+from mockraft.brokers.log_dirs.segment_files import SegmentFiles
+from mockraft.wire import error_codes
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """The topic configs that a log knows, with Kafka's defaults."""
+
+    segment_bytes: int = 1 << 30
+    max_message_bytes: int = 1_048_588
+    is_log_append_time: bool = False
+
+
+DEFAULT_CONFIG = LogConfig()
+
+
+def _on_disk(method: Callable[Concatenate[ReplicaLog, P], R]) -> Callable[Concatenate[ReplicaLog, P], R]:
+    """What the disk says no to becomes what `failed` makes of it; a log that is closed says no itself."""
+
+    @functools.wraps(method)
+    def guarded(self: ReplicaLog, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            if self.is_closed:
+                raise OSError(errno.EBADF, "the log is closed", f"{self._disk.root}/{self.dir_name}")
+            return method(self, *args, **kwargs)
+        except OSError as error:
+            raise self.failed(error) from error
+
+    return guarded
+
+
+class ReplicaLog:
+    """An open log. Offsets are those of records; `end_offset` is the next one to be given (Kafka's LEO).
+
+    Every method may raise what `failed` makes of an OSError (itself by default; `Logs` makes a StorageError of it).
+    Nothing is changed then, in memory or in the log. `recovery_point` is below what is on the disk for certain.
+    """
+
+    __slots__ = (
+        "_disk",
+        "_epochs",
+        "_files",
+        "_high_watermark",
+        "config",
+        "end_offset",
+        "failed",
+        "is_closed",
+        "recovery_point",
+        "start_offset",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        dir_name: str,
+        config: LogConfig = DEFAULT_CONFIG,
+        *,
+        start_offset: int = 0,
+        recovery_point: int = 0,
+        was_closed: bool = False,
+    ) -> None:
+        """Open the directory of a log, which is made when it is not there.
+
+        `start_offset` and `recovery_point` are what the checkpoints say. Without `was_closed` every batch from the
+        recovery point on is checked, and from the first bad one on the log is cut.
+        """
+        self._disk = disk
+        self._files = SegmentFiles(disk, dir_name)
+        self.config = config
+        self.failed: Callable[[OSError], Exception] = lambda error: error
+        self.is_closed = False
+        if not disk.exists(dir_name):
+            disk.make_dir(dir_name)
+        self._epochs = LeaderEpochs(disk, dir_name)
+        self._files.load(recovery_point, was_closed, self._seen)
+        if start_offset > self._files.last.next_offset:
+            self._files.restart(start_offset)
+        self.end_offset = self._files.last.next_offset
+        self.start_offset = max(start_offset, self._files.segments[0].base_offset)
+        self.recovery_point = self.end_offset if was_closed else min(recovery_point, self.end_offset)
+        self._high_watermark = self.start_offset
+        self._epochs.truncate_from_end(dir_name, self.end_offset)
+        self._epochs.truncate_from_start(dir_name, self.start_offset)
+
+    @property
+    def dir_name(self) -> str:
+        """The directory, relative to the root of the disk."""
+        return self._files.dir_name
+
+    @property
+    def high_watermark(self) -> int:
+        """What consumers may read, exclusive; set, it stays between start and end of the log."""
+        return self._high_watermark
+
+    @high_watermark.setter
+    def high_watermark(self, offset: int) -> None:
+        self._high_watermark = max(self.start_offset, min(offset, self.end_offset))
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all segments."""
+        return sum(segment.size_bytes for segment in self._files.segments)
+
+    @property
+    def leader_epochs(self) -> tuple[tuple[int, int], ...]:
+        """The (epoch, start offset) pairs of the log, ascending."""
+        return self._epochs.entries
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The epoch of the last record; None when there is none."""
+        return self._epochs.latest
+
+    @property
+    def starts_in_segment(self) -> bool:
+        """Whether the log begins after the first record of its first file: only a checkpoint knows it then."""
+        return self.start_offset > self._files.segments[0].base_offset
+
+    # Writing.
+
+    @_on_disk
+    def assign_epoch(self, epoch: int) -> None:
+        """Records from now on are of this epoch; nothing changes when it is not newer than the latest."""
+        if self._epochs.latest is None or epoch > self._epochs.latest:
+            self._epochs.assign(self.dir_name, epoch, self.end_offset)
+
+    @_on_disk
+    def append_as_leader(self, records: bytes, leader_epoch: int, now_ms: int) -> tuple[int, int]:
+        """Give a producer's batches offsets and the epoch; returns the first offset and the one after the last.
+
+        LogError: CORRUPT_MESSAGE for what is no batch, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD.
+        """
+        headers = read_headers(records)
+        if not headers:
+            raise LogError(error_codes.INVALID_RECORD, "no record batch to append")
+        for header in headers:
+            check_from_client(header, self.config.max_message_bytes)
+        if len(headers) > 1 and any(header.is_compressed for header in headers):
+            raise LogError(error_codes.INVALID_RECORD, "Compressed outer record has more than one batch")
+        return self._append_new(records, headers, leader_epoch, now_ms if self.config.is_log_append_time else None)
+
+    @_on_disk
+    def append_control(self, records: bytes, leader_epoch: int) -> tuple[int, int]:
+        """Append a leader's own batches (markers of transactions) and return as `append_as_leader`."""
+        return self._append_new(records, read_headers(records), leader_epoch, None)
+
+    def _append_new(
+        self, records: bytes, headers: list[BatchHeader], leader_epoch: int, append_time_ms: int | None
+    ) -> tuple[int, int]:
+        data = bytearray(records)
+        base = offset = self.end_offset
+        stamped = []
+        for header in headers:
+            stamped.append(stamp(data, header, offset, leader_epoch, append_time_ms))
+            offset = stamped[-1].last_offset + 1
+        self._append(bytes(data), stamped)
+        return base, offset
+
+    @_on_disk
+    def append_as_follower(self, records: bytes) -> None:
+        """Append batches as the leader has them. LogError when one is bad or its offsets are behind the log's end."""
+        headers = read_headers(records)
+        expected = self.end_offset
+        for header in headers:
+            if header.base_offset < expected:
+                raise LogError(
+                    error_codes.INVALID_RECORD,
+                    f"{self.dir_name}: a batch at offset {header.base_offset}, but the log goes on at {expected}",
+                )
+            expected = header.last_offset + 1
+        if headers:
+            self._append(records, headers)
+
+    def _append(self, data: bytes, headers: list[BatchHeader]) -> None:
+        if len(data) > self.config.segment_bytes:
+            raise LogError(
+                error_codes.RECORD_LIST_TOO_LARGE,
+                f"Message batch size is {len(data)} bytes in append to partition {self.dir_name}, which exceeds the"
+                f" maximum configured segment size of {self.config.segment_bytes}.",
+            )
+        for header in headers:
+            self._seen(header)
+        self._files.append(data, headers, self.config.segment_bytes)
+        self.end_offset = self._files.last.next_offset
+
+    # Reading.
+
+    @_on_disk
+    def read(self, offset: int, bytes_max: int, up_to_offset: int | None = None, *, at_least_one: bool = True) -> bytes:
+        """Whole batches from the one that holds `offset` on, of one segment, all below `up_to_offset`.
+
+        At most `bytes_max` bytes, but one batch however large unless `at_least_one` is off; empty at the end.
+        LogError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE where the file is damaged.
+        """
+        if not self.start_offset <= offset <= self.end_offset:
+            raise LogError(
+                error_codes.OFFSET_OUT_OF_RANGE,
+                f"Received request for offset {offset} for partition {self.dir_name}, but we only have log segments"
+                f" from offset {self.start_offset} up to {self.end_offset}.",
+            )
+        limit = self.end_offset if up_to_offset is None else up_to_offset
+        if offset >= limit:
+            return b""
+        for segment, first in self._files.batches(offset):
+            if first.last_offset >= limit or (first.end - first.position > bytes_max and not at_least_one):
+                break
+            return self._files.read(segment, first, bytes_max, limit)
+        return b""
+
+    @_on_disk
+    def batches(self, offset: int) -> list[BatchHeader]:
+        """The headers of the batch that holds `offset` and of all after it; each at its position in its segment."""
+        return [header for _, header in self._files.batches(offset)]
+
+    @_on_disk
+    def offset_for_timestamp(self, ms: int) -> tuple[int, int] | None:
+        """The first record of this time or later, as (offset, timestamp); None when there is none.
+
+        Compressed records are not looked into: it is then the first one of their batch.
+        """
+        for segment in self._files.segments:
+            segment.load(self._disk, self.dir_name)
+            if segment.max_timestamp_ms < ms:
+                continue
+            for header in segment.batches_from(self._disk, self.dir_name, self.start_offset):
+                if header.max_timestamp_ms >= ms:
+                    return max(header.base_offset, self.start_offset), max(header.base_timestamp_ms, ms)
+        return None
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch up to `epoch` and where it ends; (-1, -1) when `epoch` is newer than all."""
+        return self._epochs.end_of(epoch, self.end_offset)
+
+    # Cutting.
+
+    @_on_disk
+    def truncate_to(self, offset: int) -> None:
+        """Cut the log so that it ends at `offset` at most: a batch that reaches beyond it goes whole."""
+        if offset >= self.end_offset:
+            # An epoch that its leader wrote nothing in goes all the same, else followers diverge for ever.
+            self._epochs.truncate_from_end(self.dir_name, self.end_offset)
+        elif offset <= self._files.segments[0].base_offset:
+            self._start_anew(offset)
+        else:
+            self._ends_at(self._files.cut(offset))
+
+    @_on_disk
+    def truncate_fully_at(self, offset: int) -> None:
+        """Drop everything and go on at `offset`."""
+        self._start_anew(offset)
+
+    @_on_disk
+    def advance_start_offset(self, offset: int) -> None:
+        """Raise the start of the log (DeleteRecords, retention) and delete the segments wholly below it."""
+        if offset > self._high_watermark:
+            raise LogError(
+                error_codes.OFFSET_OUT_OF_RANGE,
+                f"{self.dir_name}: cannot start at {offset}, the high watermark is {self._high_watermark}",
+            )
+        if offset <= self.start_offset:
+            return
+        self.start_offset = offset
+        self._files.delete_before(offset)
+        self._epochs.truncate_from_start(self.dir_name, offset)
+
+    def _start_anew(self, offset: int) -> None:
+        self._files.restart(offset)
+        self._epochs.clear(self.dir_name)
+        self.start_offset = offset
+        self._ends_at(offset)
+
+    def _ends_at(self, offset: int) -> None:
+        self.end_offset = offset
+        self._epochs.truncate_from_end(self.dir_name, offset)
+        self.recovery_point = min(self.recovery_point, offset)
+        self.high_watermark = self._high_watermark
+
+    # Files.
+
+    @_on_disk
+    def flush(self) -> None:
+        """Force all that was appended to the disk."""
+        self._files.flush(self.recovery_point)
+        self.recovery_point = self.end_offset
+
+    @_on_disk
+    def rename(self, dir_name: str) -> None:
+        """Give the directory another name."""
+        self._disk.rename(self.dir_name, dir_name)
+        self._files.dir_name = dir_name
+
+    @_on_disk
+    def remove(self) -> None:
+        """Delete the directory; the log is closed."""
+        self._disk.remove(self.dir_name)
+        self.is_closed = True
+
+    def close(self) -> None:
+        """No more calls; nothing is flushed."""
+        self.is_closed = True
+
+    def _seen(self, header: BatchHeader) -> None:
+        if self._epochs.latest is None or header.leader_epoch > self._epochs.latest:
+            self._epochs.assign(self.dir_name, header.leader_epoch, header.base_offset)

@@ -1,0 +1,183 @@
+"""The segment files of one log, the last of which takes appends (Kafka's `LogSegments`, `LogLoader`)."""
+
+from __future__ import annotations
+
+import logging
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
+
+from mockraft.brokers.log_dirs.batch_headers import HEADER_BYTES, BatchHeader, CorruptBatchError, read_header, scan
+from mockraft.brokers.log_dirs.disk import Disk
+from mockraft.brokers.log_dirs.segment import INDEX_SUFFIXES, Segment
+
+_LOGGER = logging.getLogger(__name__)
+_SEGMENT_NAME = re.compile(r"(\d{20})\.log")
+_OFFSET_RANGE_MAX = (1 << 31) - 1
+
+
+class SegmentFiles:
+    """The segments of the log in `dir_name`, by base offset. All methods may raise OSError.
+
+    There is always one, if only in memory: its file is made when it can be.
+    """
+
+    __slots__ = ("_disk", "_fresh", "dir_name", "segments")
+
+    def __init__(self, disk: Disk, dir_name: str) -> None:
+        self._disk = disk
+        self.dir_name = dir_name
+        self.segments: list[Segment] = []
+        # Segments made or changed by us: what Kafka noted beside them is gone, and the directory is to be synced.
+        self._fresh: set[int] = set()
+
+    @property
+    def last(self) -> Segment:
+        """The segment that takes appends."""
+        return self.segments[-1]
+
+    def load(self, recovery_point: int, was_closed: bool, seen: Callable[[BatchHeader], None]) -> None:
+        """Find the segments, and check what is not known to be whole; `seen` is called for each batch of it."""
+        found = (_SEGMENT_NAME.fullmatch(name) for name in self._disk.names(self.dir_name))
+        bases = sorted(int(match[1]) for match in found if match)
+        for base_offset, next_base in zip_longest(bases, bases[1:]):
+            segment = Segment(base_offset)
+            size_bytes = self._disk.size(self._path(segment))
+            self.segments.append(segment)
+            if next_base is not None and (was_closed or next_base <= recovery_point):
+                segment.size_bytes, segment.next_offset = size_bytes, next_base
+            elif not self._recover(segment, size_bytes, not was_closed, seen):
+                # As Kafka does: what follows a bad batch was not flushed either.
+                for later in bases[len(self.segments) :]:
+                    self._drop_file(f"{later:020d}.log")
+                break
+        if not self.segments:
+            self._begin(0)
+
+    def _recover(self, segment: Segment, size_bytes: int, check_crc: bool, seen: Callable[[BatchHeader], None]) -> bool:
+        """See every batch of a segment; from the first bad one on it is cut, and the answer is no."""
+        path = self._path(segment)
+        try:
+            for header in scan(self._disk, path, check_crc=check_crc):
+                if header.base_offset < segment.next_offset:
+                    said = f"batch at {header.position}: offset {header.base_offset} after {segment.next_offset - 1}"
+                    raise CorruptBatchError(said, header.position)
+                segment.add(header)
+                seen(header)
+        except CorruptBatchError as error:
+            _LOGGER.warning("%s/%s: cut by %d bytes: %s", self._disk.root, path, size_bytes - segment.size_bytes, error)
+            self._touch(segment)
+            self._disk.truncate(path, segment.size_bytes)
+            return False
+        return True
+
+    def append(self, data: bytes, headers: list[BatchHeader], segment_bytes_max: int) -> None:
+        """Write batches at the end, in a new segment when the last one is full."""
+        segment = self.last
+        is_full = segment.size_bytes + len(data) > segment_bytes_max
+        is_wide = headers[-1].last_offset - segment.base_offset > _OFFSET_RANGE_MAX
+        if segment.size_bytes and (is_full or is_wide):
+            self._disk.sync(self._path(segment))
+            self._begin(headers[0].base_offset)
+            segment = self.last
+        segment.load(self._disk, self.dir_name)
+        self._touch(segment)
+        shift = segment.size_bytes
+        self._disk.append(self._path(segment), data)
+        for header in headers:
+            segment.add(header._replace(position=header.position + shift, end=header.end + shift))
+
+    def batches(self, offset: int) -> Iterator[tuple[Segment, BatchHeader]]:
+        """The batch that holds `offset`, else the first after it, and all that follow, each with its segment."""
+        for segment in self.segments[self._index(offset) :]:
+            for header in segment.batches_from(self._disk, self.dir_name, offset):
+                yield segment, header
+
+    def read(self, segment: Segment, first: BatchHeader, bytes_max: int, limit: int) -> bytes:
+        """Whole batches of one segment from `first` on, below `limit`; more than `bytes_max` if only one is larger."""
+        size = max(first.end - first.position, min(bytes_max, segment.size_bytes - first.position))
+        data = self._disk.read(self._path(segment), first.position, size)
+        end = 0
+        while len(data) - end >= HEADER_BYTES:
+            header = read_header(data, end, check_crc=False)
+            if header.end > len(data) or header.last_offset >= limit:
+                break
+            end = header.end
+        return data[:end]
+
+    def cut(self, offset: int) -> int:
+        """Cut from the batch that holds `offset` on; returns where the log ends now."""
+        index = self._index(offset)
+        segment = self.segments[index]
+        segment.load(self._disk, self.dir_name)
+        position, next_offset = segment.size_bytes, segment.base_offset
+        for header in segment.batches_from(self._disk, self.dir_name, segment.floor(offset)):
+            if header.last_offset >= offset:
+                position = header.position
+                break
+            next_offset = header.last_offset + 1
+        self._delete(self.segments[index + 1 :])
+        self._touch(segment)
+        self._forget_producers(next_offset)
+        self._disk.truncate(self._path(segment), position)
+        segment.cut(position, next_offset)
+        return next_offset
+
+    def restart(self, offset: int) -> None:
+        """Delete all and begin a segment at `offset`."""
+        self._delete(self.segments)
+        self._forget_producers(-1)
+        self._begin(offset)
+
+    def delete_before(self, offset: int) -> None:
+        """Delete the segments of which every record is below `offset`; the last one stays."""
+        self._delete(self.segments[: self._index(offset)])
+
+    def flush(self, recovery_point: int) -> None:
+        """Force what lies at `recovery_point` and beyond to the disk, and the names of new files."""
+        for segment in self.segments:
+            if segment.next_offset > recovery_point:
+                self._disk.sync(self._path(segment))
+        if self._fresh:
+            self._disk.sync(self.dir_name)
+            self._disk.sync("")
+
+    def _index(self, offset: int) -> int:
+        return max(bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
+
+    def _path(self, segment: Segment) -> str:
+        return f"{self.dir_name}/{segment.file_name}"
+
+    def _begin(self, base_offset: int) -> None:
+        segment = Segment(base_offset)
+        self.segments.append(segment)
+        self._disk.append(self._path(segment), b"")
+        self._fresh.add(base_offset)
+
+    def _delete(self, segments: list[Segment]) -> None:
+        for segment in reversed(segments):
+            self._touch(segment)
+            self._drop_file(segment.file_name)
+            self._fresh.discard(segment.base_offset)
+            if len(self.segments) > 1:
+                self.segments.remove(segment)
+            else:
+                self.segments[:] = [Segment(segment.base_offset)]
+
+    def _touch(self, segment: Segment) -> None:
+        """Before a segment is changed: the indexes that Kafka wrote for it are to be made again."""
+        if segment.base_offset not in self._fresh:
+            for suffix in INDEX_SUFFIXES:
+                self._drop_file(f"{segment.base_offset:020d}{suffix}")
+            self._fresh.add(segment.base_offset)
+
+    def _forget_producers(self, offset: int) -> None:
+        """Drop Kafka's snapshots of producer state from beyond an offset at which the log was cut."""
+        for name in self._disk.names(self.dir_name):
+            if name.endswith(".snapshot") and name[:20].isdigit() and int(name[:20]) > offset:
+                self._drop_file(name)
+
+    def _drop_file(self, name: str) -> None:
+        if self._disk.exists(f"{self.dir_name}/{name}"):
+            self._disk.remove(f"{self.dir_name}/{name}")

@@ -1,0 +1,51 @@
+"""Disks and batches for the tests of what lies in log directories."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from crc32c import crc32c
+from mockraft.brokers.log_dirs.disk import Disk
+from mockraft.brokers.log_dirs.failing_disk import FailingDisk
+from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
+from mockraft.brokers.log_dirs.real_disk import RealDisk
+from mockraft.wire import record_batch
+
+MakeBatch = Callable[..., bytes]
+
+
+@pytest.fixture(params=["memory", "real", "failing"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
+    """Each kind of disk, empty; the failing one does not fail."""
+    if request.param == "memory":
+        return MemoryDisk("/simulated/d0")
+    if request.param == "real":
+        return RealDisk(str(tmp_path))
+    return FailingDisk(MemoryDisk("/simulated/d0"))
+
+
+@pytest.fixture(scope="session")
+def batch() -> MakeBatch:
+    """Make the bytes of a batch: `batch("a", "b", at=0, epoch=0, time_ms=…, attributes=…)`."""
+
+    def make(*values: str, at: int = 0, epoch: int = 0, time_ms: int = 1000, attributes: int = 0) -> bytes:
+        data = record_batch.encode(
+            [value.encode() for value in values], base_offset=at, leader_epoch=epoch, timestamp_ms=time_ms
+        )
+        return with_header(data, attributes=attributes) if attributes else data
+
+    return make
+
+
+def with_header(data: bytes, **changes: int) -> bytes:
+    """A batch with fields of its header changed, and a CRC that fits: attributes, last_offset_delta, count."""
+    places = {"attributes": (21, "h"), "last_offset_delta": (23, "i"), "producer_id": (43, "q"), "count": (57, "i")}
+    changed = bytearray(data)
+    for name, value in changes.items():
+        at, kind = places[name]
+        struct.pack_into(f">{kind}", changed, at, value)
+    struct.pack_into(">I", changed, 17, crc32c(bytes(changed[21:])))
+    return bytes(changed)

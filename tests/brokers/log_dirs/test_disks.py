@@ -1,0 +1,148 @@
+"""What every disk does, whatever it is made of."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+import pytest
+from mockraft.brokers.log_dirs.disk import Disk
+
+
+def refused(number: int, call: Callable[..., object], *arguments: object) -> None:
+    with pytest.raises(OSError) as told:  # noqa: PT011
+        call(*arguments)
+    assert told.value.errno == number
+
+
+def test_what_is_appended_can_be_read_in_parts(disk: Disk) -> None:
+    disk.append("a", b"hello ")
+    disk.append("a", b"world")
+
+    assert disk.read("a") == b"hello world"
+    assert disk.read("a", 6) == b"world"
+    assert disk.read("a", 4, 3) == b"o w"
+    assert disk.read("a", 9, 100) == b"ld"
+    assert disk.read("a", 100, 5) == b""
+    assert disk.size("a") == 11
+
+
+def test_an_append_of_nothing_makes_the_file(disk: Disk) -> None:
+    disk.append("a", b"")
+
+    assert disk.exists("a")
+    assert disk.size("a") == 0
+
+
+def test_replace_makes_and_replaces_a_whole_file_and_leaves_no_other(disk: Disk) -> None:
+    disk.replace("a", b"first, and long")
+    disk.replace("a", b"second")
+
+    assert disk.read("a") == b"second"
+    assert disk.names() == ["a"]
+
+
+def test_truncate_cuts_and_never_lengthens(disk: Disk) -> None:
+    disk.append("a", b"hello")
+    disk.truncate("a", 2)
+    disk.append("a", b"y")
+
+    assert disk.read("a") == b"hey"
+    refused(errno.EINVAL, disk.truncate, "a", 4)
+
+
+def test_names_are_those_directly_below_sorted(disk: Disk) -> None:
+    disk.make_dir("t-1")
+    disk.make_dir("t-0")
+    disk.append("t-0/b", b"")
+    disk.append("t-0/a", b"")
+    disk.append("x", b"")
+
+    assert disk.names() == ["t-0", "t-1", "x"]
+    assert disk.names("t-0") == ["a", "b"]
+    assert disk.names("t-1") == []
+
+
+def test_a_directory_is_renamed_with_all_that_is_in_it(disk: Disk) -> None:
+    disk.make_dir("t-0")
+    disk.append("t-0/a", b"1")
+    disk.make_dir("t-00")
+    disk.append("t-00/a", b"2")
+    disk.rename("t-0", "u-0")
+
+    assert disk.names() == ["t-00", "u-0"]
+    assert disk.read("u-0/a") == b"1"
+    assert disk.read("t-00/a") == b"2"
+
+
+def test_a_file_is_renamed_onto_another(disk: Disk) -> None:
+    disk.append("a", b"1")
+    disk.append("b", b"2")
+    disk.rename("a", "b")
+
+    assert disk.names() == ["b"]
+    assert disk.read("b") == b"1"
+
+
+def test_remove_takes_a_file_or_a_directory_with_all_that_is_in_it(disk: Disk) -> None:
+    disk.append("a", b"1")
+    disk.make_dir("t-0")
+    disk.append("t-0/a", b"1")
+    disk.remove("a")
+    disk.remove("t-0")
+
+    assert disk.names() == []
+    assert not disk.exists("t-0/a")
+
+
+def test_what_is_there_already_or_not_there_gets_the_errno_of_posix(disk: Disk) -> None:
+    disk.make_dir("t-0")
+    disk.append("t-0/a", b"")
+    disk.append("f", b"")
+    disk.make_dir("u-0")
+
+    refused(errno.EEXIST, disk.make_dir, "t-0")
+    refused(errno.ENOTEMPTY, disk.rename, "u-0", "t-0")
+    refused(errno.ENOENT, disk.rename, "none", "some")
+    refused(errno.EISDIR, disk.rename, "f", "t-0")
+    refused(errno.ENOTDIR, disk.rename, "t-0", "f")
+    refused(errno.ENOENT, disk.read, "none")
+    refused(errno.ENOENT, disk.append, "none/a", b"1")
+    refused(errno.ENOENT, disk.names, "none")
+    refused(errno.ENOTDIR, disk.names, "f")
+    refused(errno.EISDIR, disk.size, "t-0")
+    refused(errno.EISDIR, disk.append, "t-0", b"1")
+    refused(errno.ENOENT, disk.remove, "none")
+    refused(errno.ENOENT, disk.sync, "none")
+    disk.sync("f")
+    disk.sync("t-0")
+    disk.sync("")
+
+
+@pytest.mark.parametrize("name", ["../a", "/etc/passwd", "a/../../b", "a//b", ".", "t/.", "a\0b"])
+def test_a_name_that_leaves_the_root_is_refused(disk: Disk, name: str) -> None:
+    for call in (disk.exists, disk.read, disk.size, disk.remove, disk.make_dir, disk.sync):
+        with pytest.raises(ValueError, match="is not a name below a log directory"):
+            call(name)
+    with pytest.raises(ValueError, match="is not a name below"):
+        disk.rename("a", name)
+
+
+def test_the_lock_is_for_one(disk: Disk) -> None:
+    disk.lock()
+    with pytest.raises(BlockingIOError, match="another broker"):
+        disk.lock()
+    disk.close()
+    disk.lock()
+    assert disk.names() in ([], [".lock"])
+    disk.close()
+
+
+def test_space_is_told(disk: Disk) -> None:
+    space = disk.space()
+
+    assert 0 < space.usable_bytes <= space.total_bytes
+
+
+async def test_a_healthy_disk_is_ready(disk: Disk) -> None:
+    assert await disk.ready() is None  # type: ignore[func-returns-value]

@@ -1,0 +1,340 @@
+"""The log of one replica, on each kind of disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from mockraft.brokers.log_dirs.disk import Disk
+from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
+from mockraft.wire import error_codes, record_batch
+
+from .conftest import MakeBatch, with_header
+
+SMALL = LogConfig(segment_bytes=200)
+
+
+def values(data: bytes) -> list[tuple[int, str]]:
+    return [
+        (batch.base_offset + index, (value or b"").decode())
+        for batch in record_batch.read_batches(data)
+        for index, (_, value) in enumerate(batch.records)
+    ]
+
+
+def everything(log: ReplicaLog) -> list[tuple[int, str]]:
+    found: list[tuple[int, str]] = []
+    while (offset := found[-1][0] + 1 if found else log.start_offset) < log.end_offset:
+        found += values(log.read(offset, 1 << 20))
+    return found
+
+
+def refused(code: int, call: Callable[..., object], *arguments: object) -> str:
+    with pytest.raises(LogError) as told:
+        call(*arguments)
+    assert told.value.error_code == code
+    return str(told.value)
+
+
+@pytest.fixture
+def log(disk: Disk) -> ReplicaLog:
+    return ReplicaLog(disk, "t-0")
+
+
+def test_a_new_log_is_empty_and_its_first_segment_is_there(log: ReplicaLog, disk: Disk) -> None:
+    assert (log.start_offset, log.end_offset, log.high_watermark, log.size_bytes) == (0, 0, 0, 0)
+    assert log.latest_epoch is None
+    assert log.read(0, 1000) == b""
+    assert disk.names("t-0") == ["00000000000000000000.log"]
+
+
+def test_a_leader_gives_offsets_and_its_epoch_and_the_crc_still_fits(log: ReplicaLog, batch: MakeBatch) -> None:
+    assert log.append_as_leader(batch("a", "b", at=7), 3, 0) == (0, 2)
+    assert log.append_as_leader(batch("c") + batch("d", "e"), 4, 0) == (2, 5)
+
+    assert everything(log) == [(0, "a"), (1, "b"), (2, "c"), (3, "d"), (4, "e")]
+    assert [b.leader_epoch for b in record_batch.read_batches(log.read(0, 1000))] == [3, 4, 4]
+    assert log.leader_epochs == ((3, 0), (4, 2))
+    assert log.end_offset == 5
+
+
+def test_a_follower_keeps_the_batches_of_the_leader_byte_for_byte(log: ReplicaLog, batch: MakeBatch) -> None:
+    sent = batch("a", "b", at=10, epoch=2) + batch("c", at=12, epoch=5)
+    log.truncate_fully_at(10)
+    log.append_as_follower(sent)
+
+    assert log.read(10, 1000) == sent
+    assert (log.start_offset, log.end_offset) == (10, 13)
+    assert log.leader_epochs == ((2, 10), (5, 12))
+    refused(error_codes.INVALID_RECORD, log.append_as_follower, batch("d", at=12))
+    log.append_as_follower(batch("after a gap, as compaction leaves them", at=20, epoch=5))
+    assert log.end_offset == 21
+    assert values(log.read(15, 1000)) == [(20, "after a gap, as compaction leaves them")]
+
+
+def test_log_append_time_is_written_into_the_batch(disk: Disk, batch: MakeBatch) -> None:
+    log = ReplicaLog(disk, "t-0", LogConfig(is_log_append_time=True))
+    log.append_as_leader(batch("a", time_ms=5), 0, 77)
+
+    (read,) = record_batch.read_batches(log.read(0, 1000))
+    assert read.timestamps_ms == [77]
+
+
+def test_what_no_producer_may_send_is_refused_with_kafkas_code_and_changes_nothing(
+    log: ReplicaLog, batch: MakeBatch, disk: Disk
+) -> None:
+    good = batch("a", "b")
+
+    def append(data: bytes) -> tuple[int, int]:
+        return log.append_as_leader(data, 0, 0)
+
+    refused(error_codes.CORRUPT_MESSAGE, append, good[:-1])
+    refused(error_codes.CORRUPT_MESSAGE, append, good + good[:30])
+    refused(error_codes.CORRUPT_MESSAGE, append, good[:-1] + b"x")
+    refused(error_codes.CORRUPT_MESSAGE, append, good[:16] + b"\1" + good[17:])
+    refused(error_codes.INVALID_RECORD, append, b"")
+    refused(error_codes.INVALID_RECORD, append, with_header(good, count=3))
+    refused(error_codes.INVALID_RECORD, append, with_header(good, count=0))
+    refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=0x20))
+    refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=5))
+    refused(error_codes.INVALID_RECORD, append, with_header(good, producer_id=5))
+    refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=1) * 2)
+    log.config = LogConfig(max_message_bytes=len(good) - 1)
+    assert "exceeds the maximum configured value" in refused(error_codes.MESSAGE_TOO_LARGE, append, good)
+    log.config = LogConfig(segment_bytes=len(good) - 1)
+    refused(error_codes.RECORD_LIST_TOO_LARGE, append, good)
+
+    assert log.end_offset == 0
+    assert disk.size("t-0/00000000000000000000.log") == 0
+    assert log.leader_epochs == ()
+
+
+def test_a_compressed_batch_is_kept_as_it_is(log: ReplicaLog, batch: MakeBatch) -> None:
+    compressed = with_header(batch("a", "b", "c"), attributes=4)
+
+    assert log.append_as_leader(compressed, 0, 0) == (0, 3)
+    assert log.read(1, 1000) == compressed
+
+
+def test_read_gives_whole_batches_within_the_limit_and_one_at_least(log: ReplicaLog, batch: MakeBatch) -> None:
+    for value in "abcdef":
+        log.append_as_leader(batch(value, value), 0, 0)
+    size = len(batch("a", "a"))
+
+    assert values(log.read(0, 2 * size + 5)) == [(0, "a"), (1, "a"), (2, "b"), (3, "b")]
+    assert values(log.read(3, 1)) == [(2, "b"), (3, "b")]
+    assert log.read(3, 1, at_least_one=False) == b""
+    assert values(log.read(0, 10_000, 3)) == [(0, "a"), (1, "a")]
+    assert log.read(2, 10_000, 3) == b""
+    assert log.read(12, 10_000) == b""
+    assert "from offset 0 up to 12" in refused(error_codes.OFFSET_OUT_OF_RANGE, log.read, 13, 10)
+    refused(error_codes.OFFSET_OUT_OF_RANGE, log.read, -1, 10)
+
+
+def test_segments_roll_and_reads_find_their_way(disk: Disk, batch: MakeBatch) -> None:
+    log = ReplicaLog(disk, "t-0", SMALL)
+    for index in range(50):
+        log.append_as_leader(batch(str(index)), 0, 0)
+
+    assert len([name for name in disk.names("t-0") if name.endswith(".log")]) == 25
+    assert everything(log) == [(index, str(index)) for index in range(50)]
+    assert values(log.read(31, 1 << 20))[0] == (31, "31")
+    assert log.size_bytes == sum(disk.size(f"t-0/{name}") for name in disk.names("t-0") if name.endswith(".log"))
+
+
+def test_a_large_segment_is_looked_up_through_its_index(log: ReplicaLog, batch: MakeBatch, disk: Disk) -> None:
+    for index in range(200):
+        log.append_as_leader(batch(str(index), "x" * 300), 0, index)
+    again = ReplicaLog(disk, "t-0", was_closed=True)
+
+    for opened in (log, again):
+        assert [values(opened.read(offset, 1))[0][0] for offset in range(0, 400, 7)] == [
+            offset // 2 * 2 for offset in range(0, 400, 7)
+        ]
+
+
+@pytest.mark.parametrize("was_closed", [True, False])
+def test_a_log_opened_again_is_as_it_was(disk: Disk, batch: MakeBatch, was_closed: bool) -> None:
+    log = ReplicaLog(disk, "t-0", SMALL)
+    for index in range(10):
+        log.append_as_leader(batch(str(index)), index // 3, 0)
+    log.flush()
+    log.close()
+    again = ReplicaLog(disk, "t-0", SMALL, was_closed=was_closed)
+
+    assert everything(again) == [(index, str(index)) for index in range(10)]
+    assert again.leader_epochs == ((0, 0), (1, 3), (2, 6), (3, 9))
+    assert again.end_offset == 10
+    assert again.append_as_leader(batch("more"), 4, 0) == (10, 11)
+
+
+@pytest.mark.parametrize("damage", ["cut", "zeros", "garbage", "flipped"])
+def test_a_damaged_tail_is_cut_at_the_next_start(disk: Disk, batch: MakeBatch, damage: str) -> None:
+    log = ReplicaLog(disk, "t-0")
+    for value in "abc":
+        log.append_as_leader(batch(value), 0, 0)
+    name = "t-0/00000000000000000000.log"
+    size = len(batch("a"))
+    if damage == "cut":
+        disk.truncate(name, 3 * size - 10)
+    elif damage == "flipped":
+        data = bytearray(disk.read(name))
+        data[-1] ^= 1
+        disk.replace(name, bytes(data))
+    else:
+        disk.append(name, bytes(80) if damage == "zeros" else b"\x7f" * 80)
+    again = ReplicaLog(disk, "t-0")
+    kept = 2 if damage in ("cut", "flipped") else 3
+
+    assert again.end_offset == kept
+    assert disk.size(name) == kept * size
+    assert again.append_as_leader(batch("d"), 0, 0) == (kept, kept + 1)
+
+
+def test_segments_after_a_bad_batch_go_as_in_kafka(disk: Disk, batch: MakeBatch) -> None:
+    log = ReplicaLog(disk, "t-0", SMALL)
+    for index in range(8):
+        log.append_as_leader(batch(str(index)), 0, 0)
+    name = "t-0/00000000000000000004.log"
+    disk.truncate(name, disk.size(name) - 1)
+
+    assert everything(ReplicaLog(disk, "t-0", SMALL)) == [(index, str(index)) for index in range(5)]
+    assert [name for name in disk.names("t-0") if name.endswith(".log")] == [
+        "00000000000000000000.log",
+        "00000000000000000002.log",
+        "00000000000000000004.log",
+    ]
+
+
+def test_what_is_below_the_recovery_point_is_not_read_again(disk: Disk, batch: MakeBatch) -> None:
+    log = ReplicaLog(disk, "t-0", SMALL)
+    for index in range(8):
+        log.append_as_leader(batch(str(index)), 0, 0)
+    disk.replace("t-0/00000000000000000000.log", b"not a batch")
+
+    assert ReplicaLog(disk, "t-0", SMALL, recovery_point=6).end_offset == 8
+    assert ReplicaLog(disk, "t-0", SMALL).end_offset == 0
+
+
+def test_truncation_takes_a_batch_whole_and_forgets_its_epoch(disk: Disk, batch: MakeBatch) -> None:
+    log = ReplicaLog(disk, "t-0", SMALL)
+    for index in range(6):
+        log.append_as_leader(batch(str(index), "x"), index // 2, 0)
+    log.high_watermark = 12
+    log.truncate_to(100)
+    assert log.end_offset == 12
+    log.truncate_to(9)
+    assert (log.end_offset, log.high_watermark) == (8, 8)
+    assert log.leader_epochs == ((0, 0), (1, 4))
+    log.truncate_to(4)
+    assert everything(log) == [(0, "0"), (1, "x"), (2, "1"), (3, "x")]
+    assert log.append_as_leader(batch("new"), 9, 0) == (4, 5)
+    assert everything(ReplicaLog(disk, "t-0", SMALL)) == everything(log)
+    log.truncate_to(0)
+    assert (log.start_offset, log.end_offset, log.leader_epochs) == (0, 0, ())
+
+
+def test_starting_fully_anew_keeps_one_empty_segment(disk: Disk, batch: MakeBatch) -> None:
+    log = ReplicaLog(disk, "t-0", SMALL)
+    for index in range(6):
+        log.append_as_leader(batch(str(index)), 0, 0)
+    log.truncate_fully_at(40)
+
+    assert (log.start_offset, log.end_offset, log.high_watermark) == (40, 40, 40)
+    assert [name for name in disk.names("t-0") if name.endswith(".log")] == ["00000000000000000040.log"]
+    log.append_as_follower(batch("a", at=40))
+    log.truncate_fully_at(40)
+    assert (log.end_offset, log.size_bytes) == (40, 0)
+
+
+def test_the_start_of_the_log_advances_up_to_the_high_watermark_and_whole_segments_go(
+    disk: Disk, batch: MakeBatch
+) -> None:
+    log = ReplicaLog(disk, "t-0", SMALL)
+    for index in range(10):
+        log.append_as_leader(batch(str(index)), index // 4, 0)
+    log.high_watermark = 7
+    refused(error_codes.OFFSET_OUT_OF_RANGE, log.advance_start_offset, 8)
+    log.advance_start_offset(5)
+    log.advance_start_offset(3)
+
+    assert log.start_offset == 5
+    assert log.starts_in_segment
+    assert disk.names("t-0")[0] == "00000000000000000004.log"
+    assert log.leader_epochs == ((1, 5), (2, 8))
+    refused(error_codes.OFFSET_OUT_OF_RANGE, log.read, 4, 100)
+    assert ReplicaLog(disk, "t-0", SMALL, start_offset=5).start_offset == 5
+    assert ReplicaLog(disk, "t-0", SMALL, start_offset=500).end_offset == 500
+
+
+def test_the_high_watermark_stays_within_the_log(log: ReplicaLog, batch: MakeBatch) -> None:
+    log.append_as_leader(batch("a", "b"), 0, 0)
+    log.high_watermark = 100
+    assert log.high_watermark == 2
+    log.high_watermark = -5
+    assert log.high_watermark == 0
+
+
+def test_the_end_of_an_epoch_is_as_offset_for_leader_epoch_tells_it(log: ReplicaLog, batch: MakeBatch) -> None:
+    assert log.end_of_epoch(0) == (-1, -1)
+    for epoch in (2, 2, 5):
+        log.append_as_leader(batch("a", "b"), epoch, 0)
+
+    assert [log.end_of_epoch(epoch) for epoch in (-1, 1, 2, 3, 5, 6)] == [
+        (-1, -1),
+        (1, 0),
+        (2, 4),
+        (2, 4),
+        (5, 6),
+        (-1, -1),
+    ]
+
+
+def test_an_epoch_can_be_assigned_before_its_first_record(log: ReplicaLog, batch: MakeBatch) -> None:
+    log.append_as_leader(batch("a"), 1, 0)
+    log.assign_epoch(3)
+    log.assign_epoch(2)
+    assert log.leader_epochs == ((1, 0), (3, 1))
+    log.assign_epoch(4)
+    assert log.leader_epochs == ((1, 0), (4, 1))
+    log.truncate_to(1)
+    assert log.leader_epochs == ((1, 0),)
+
+
+def test_a_record_is_found_by_its_time(disk: Disk, batch: MakeBatch) -> None:
+    log = ReplicaLog(disk, "t-0", SMALL)
+    assert log.offset_for_timestamp(0) is None
+    for index in range(10):
+        log.append_as_leader(batch(str(index), time_ms=100 * index), 0, 0)
+
+    assert log.offset_for_timestamp(0) == (0, 0)
+    assert log.offset_for_timestamp(450) == (5, 500)
+    assert log.offset_for_timestamp(900) == (9, 900)
+    assert log.offset_for_timestamp(901) is None
+
+
+def test_a_log_is_renamed_and_removed_and_then_says_no(log: ReplicaLog, batch: MakeBatch, disk: Disk) -> None:
+    log.append_as_leader(batch("a"), 0, 0)
+    log.rename("t-0.0123-delete")
+    assert everything(log) == [(0, "a")]
+    log.remove()
+    assert disk.names() == []
+    with pytest.raises(OSError, match="the log is closed"):
+        log.read(0, 10)
+
+
+def test_indexes_that_a_real_broker_made_go_before_their_segment_is_changed(
+    log: ReplicaLog, batch: MakeBatch, disk: Disk
+) -> None:
+    log.append_as_leader(batch("a"), 0, 0)
+    log.append_as_leader(batch("b"), 0, 0)
+    for suffix in ("index", "timeindex"):
+        disk.append(f"t-0/00000000000000000000.{suffix}", b"positions")
+    for offset in (1, 2):
+        disk.append(f"t-0/{offset:020d}.snapshot", b"producers")
+    again = ReplicaLog(disk, "t-0")
+    assert "00000000000000000000.index" in disk.names("t-0")
+    again.truncate_to(1)
+
+    assert disk.names("t-0") == ["00000000000000000000.log", "00000000000000000001.snapshot", "leader-epoch-checkpoint"]
