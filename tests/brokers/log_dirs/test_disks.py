@@ -9,7 +9,7 @@ import pytest
 from mockraft.brokers.log_dirs.disk import Disk
 
 
-def refused(number: int, call: Callable[..., object], *arguments: object) -> None:
+def check_refused(number: int, call: Callable[..., object], *arguments: object) -> None:
     with pytest.raises(OSError) as told:  # noqa: PT011
         call(*arguments)
     assert told.value.errno == number
@@ -48,7 +48,7 @@ def test_truncate_cuts_and_never_lengthens(disk: Disk) -> None:
     disk.append("a", b"y")
 
     assert disk.read("a") == b"hey"
-    refused(errno.EINVAL, disk.truncate, "a", 4)
+    check_refused(errno.EINVAL, disk.truncate, "a", 4)
 
 
 def test_names_are_those_directly_below_sorted(disk: Disk) -> None:
@@ -101,19 +101,19 @@ def test_what_is_there_already_or_not_there_gets_the_errno_of_posix(disk: Disk) 
     disk.append("f", b"")
     disk.make_dir("u-0")
 
-    refused(errno.EEXIST, disk.make_dir, "t-0")
-    refused(errno.ENOTEMPTY, disk.rename, "u-0", "t-0")
-    refused(errno.ENOENT, disk.rename, "none", "some")
-    refused(errno.EISDIR, disk.rename, "f", "t-0")
-    refused(errno.ENOTDIR, disk.rename, "t-0", "f")
-    refused(errno.ENOENT, disk.read, "none")
-    refused(errno.ENOENT, disk.append, "none/a", b"1")
-    refused(errno.ENOENT, disk.names, "none")
-    refused(errno.ENOTDIR, disk.names, "f")
-    refused(errno.EISDIR, disk.size, "t-0")
-    refused(errno.EISDIR, disk.append, "t-0", b"1")
-    refused(errno.ENOENT, disk.remove, "none")
-    refused(errno.ENOENT, disk.sync, "none")
+    check_refused(errno.EEXIST, disk.make_dir, "t-0")
+    check_refused(errno.ENOTEMPTY, disk.rename, "u-0", "t-0")
+    check_refused(errno.ENOENT, disk.rename, "none", "some")
+    check_refused(errno.EISDIR, disk.rename, "f", "t-0")
+    check_refused(errno.ENOTDIR, disk.rename, "t-0", "f")
+    check_refused(errno.ENOENT, disk.read, "none")
+    check_refused(errno.ENOENT, disk.append, "none/a", b"1")
+    check_refused(errno.ENOENT, disk.names, "none")
+    check_refused(errno.ENOTDIR, disk.names, "f")
+    check_refused(errno.EISDIR, disk.size, "t-0")
+    check_refused(errno.EISDIR, disk.append, "t-0", b"1")
+    check_refused(errno.ENOENT, disk.remove, "none")
+    check_refused(errno.ENOENT, disk.sync, "none")
     disk.sync("f")
     disk.sync("t-0")
     disk.sync("")

@@ -30,7 +30,7 @@ def everything(log: ReplicaLog) -> list[tuple[int, str]]:
     return found
 
 
-def refused(code: int, call: Callable[..., object], *arguments: object) -> str:
+def check_refused(code: int, call: Callable[..., object], *arguments: object) -> str:
     with pytest.raises(LogError) as told:
         call(*arguments)
     assert told.value.error_code == code
@@ -67,7 +67,7 @@ def test_a_follower_keeps_the_batches_of_the_leader_byte_for_byte(log: ReplicaLo
     assert log.read(10, 1000) == sent
     assert (log.start_offset, log.end_offset) == (10, 13)
     assert log.leader_epochs == ((2, 10), (5, 12))
-    refused(error_codes.INVALID_RECORD, log.append_as_follower, batch("d", at=12))
+    check_refused(error_codes.INVALID_RECORD, log.append_as_follower, batch("d", at=12))
     log.append_as_follower(batch("after a gap, as compaction leaves them", at=20, epoch=5))
     assert log.end_offset == 21
     assert values(log.read(15, 1000)) == [(20, "after a gap, as compaction leaves them")]
@@ -89,21 +89,21 @@ def test_what_no_producer_may_send_is_refused_with_kafkas_code_and_changes_nothi
     def append(data: bytes) -> tuple[int, int]:
         return log.append_as_leader(data, 0, 0)
 
-    refused(error_codes.CORRUPT_MESSAGE, append, good[:-1])
-    refused(error_codes.CORRUPT_MESSAGE, append, good + good[:30])
-    refused(error_codes.CORRUPT_MESSAGE, append, good[:-1] + b"x")
-    refused(error_codes.CORRUPT_MESSAGE, append, good[:16] + b"\1" + good[17:])
-    refused(error_codes.INVALID_RECORD, append, b"")
-    refused(error_codes.INVALID_RECORD, append, with_header(good, count=3))
-    refused(error_codes.INVALID_RECORD, append, with_header(good, count=0))
-    refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=0x20))
-    refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=5))
-    refused(error_codes.INVALID_RECORD, append, with_header(good, producer_id=5))
-    refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=1) * 2)
+    check_refused(error_codes.CORRUPT_MESSAGE, append, good[:-1])
+    check_refused(error_codes.CORRUPT_MESSAGE, append, good + good[:30])
+    check_refused(error_codes.CORRUPT_MESSAGE, append, good[:-1] + b"x")
+    check_refused(error_codes.CORRUPT_MESSAGE, append, good[:16] + b"\1" + good[17:])
+    check_refused(error_codes.INVALID_RECORD, append, b"")
+    check_refused(error_codes.INVALID_RECORD, append, with_header(good, count=3))
+    check_refused(error_codes.INVALID_RECORD, append, with_header(good, count=0))
+    check_refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=0x20))
+    check_refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=5))
+    check_refused(error_codes.INVALID_RECORD, append, with_header(good, producer_id=5))
+    check_refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=1) * 2)
     log.config = LogConfig(max_message_bytes=len(good) - 1)
-    assert "exceeds the maximum configured value" in refused(error_codes.MESSAGE_TOO_LARGE, append, good)
+    assert "exceeds the maximum configured value" in check_refused(error_codes.MESSAGE_TOO_LARGE, append, good)
     log.config = LogConfig(segment_bytes=len(good) - 1)
-    refused(error_codes.RECORD_LIST_TOO_LARGE, append, good)
+    check_refused(error_codes.RECORD_LIST_TOO_LARGE, append, good)
 
     assert log.end_offset == 0
     assert disk.size("t-0/00000000000000000000.log") == 0
@@ -128,8 +128,8 @@ def test_read_gives_whole_batches_within_the_limit_and_one_at_least(log: Replica
     assert values(log.read(0, 10_000, 3)) == [(0, "a"), (1, "a")]
     assert log.read(2, 10_000, 3) == b""
     assert log.read(12, 10_000) == b""
-    assert "from offset 0 up to 12" in refused(error_codes.OFFSET_OUT_OF_RANGE, log.read, 13, 10)
-    refused(error_codes.OFFSET_OUT_OF_RANGE, log.read, -1, 10)
+    assert "from offset 0 up to 12" in check_refused(error_codes.OFFSET_OUT_OF_RANGE, log.read, 13, 10)
+    check_refused(error_codes.OFFSET_OUT_OF_RANGE, log.read, -1, 10)
 
 
 def test_segments_roll_and_reads_find_their_way(disk: Disk, batch: MakeBatch) -> None:
@@ -255,7 +255,7 @@ def test_the_start_of_the_log_advances_up_to_the_high_watermark_and_whole_segmen
     for index in range(10):
         log.append_as_leader(batch(str(index)), index // 4, 0)
     log.high_watermark = 7
-    refused(error_codes.OFFSET_OUT_OF_RANGE, log.advance_start_offset, 8)
+    check_refused(error_codes.OFFSET_OUT_OF_RANGE, log.advance_start_offset, 8)
     log.advance_start_offset(5)
     log.advance_start_offset(3)
 
@@ -263,7 +263,7 @@ def test_the_start_of_the_log_advances_up_to_the_high_watermark_and_whole_segmen
     assert log.starts_in_segment
     assert disk.names("t-0")[0] == "00000000000000000004.log"
     assert log.leader_epochs == ((1, 5), (2, 8))
-    refused(error_codes.OFFSET_OUT_OF_RANGE, log.read, 4, 100)
+    check_refused(error_codes.OFFSET_OUT_OF_RANGE, log.read, 4, 100)
     assert ReplicaLog(disk, "t-0", SMALL, start_offset=5).start_offset == 5
     assert ReplicaLog(disk, "t-0", SMALL, start_offset=500).end_offset == 500
 
