@@ -133,11 +133,16 @@ def write_meta(path: str, meta: MetaProperties) -> None:
     try:
         durable_file.replace(file, meta.write())
     except OSError as error:
-        raise LogDirsError(
-            Refusal.NOT_WRITTEN,
-            f"Error while writing meta.properties file {path}: {told(error)}. Make the directory writable, or "
-            "leave it out.",
-        ) from error
+        raise not_written(path, error) from error
+
+
+def not_written(path: str, error: OSError) -> LogDirsError:
+    """The refusal of a directory that was to be written to."""
+    return LogDirsError(
+        Refusal.NOT_WRITTEN,
+        f"Error while writing meta.properties file {path}: {told(error)}. Make the directory writable, or "
+        "leave it out.",
+    )
 
 
 def told(error: OSError) -> str:

@@ -139,8 +139,9 @@ def _check_formatted(found: Sequence[DirFound]) -> dict[str, MetaProperties]:
 
 
 def _sort_out(found: Sequence[DirFound], paths: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """LogManager's part: who is live and who is not. A directory named twice stops it, through a link as well."""
+    """LogManager's part: who is live and who is not. One that is named twice is taken once, but not under two names."""
     by_path = {each.path: each for each in found}
+    paths = list(dict.fromkeys(paths))
     live: dict[str, str] = {}
     offline: dict[str, str] = {}
     for path in paths:

@@ -19,7 +19,7 @@ from mockraft.brokers.log_dirs.ensemble import (
     Refusal,
     draw_directory_id,
     look,
-    told,
+    not_written,
     verify,
     write_meta,
 )
@@ -122,9 +122,6 @@ def _write(path: str, meta: MetaProperties, now_ms: int) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         durable_file.replace(directory / BOOTSTRAP_CHECKPOINT, bootstrap_checkpoint(now_ms))
-    except (OSError, ValueError) as error:
-        why = told(error) if isinstance(error, OSError) else str(error)
-        raise LogDirsError(
-            Refusal.NOT_WRITTEN, f"{path} cannot be formatted: {why}. Make it writable, or leave it out."
-        ) from error
+    except OSError as error:
+        raise not_written(path, error) from error
     write_meta(path, meta)

@@ -79,7 +79,6 @@ REFUSED: dict[str, tuple[Refusal, Callable[[], Start]]] = {
         Refusal.NO_CLUSTER_ID,
         lambda: start(A, dir_at("/b", MetaProperties(0, None, 8))),
     ),
-    "a dir is named twice": (Refusal.DUPLICATE_PATH, lambda: start(A, paths=("/a", "/a"))),
     "a link leads to a dir whose id is not written yet": (
         Refusal.DUPLICATE_PATH,
         lambda: start(dir_at("/a", NO_ID.meta, canonical="/x"), dir_at("/b", NO_ID.meta, canonical="/x")),
@@ -100,6 +99,10 @@ def test_starts_on_formatted_directories() -> None:
     assert start(A, B).live == ("/a", "/b")
     assert start(B, A, paths=("/b", "/a")).live == ("/b", "/a")
     assert start(A, B, cluster_id=None).rewritten == ()
+
+
+def test_a_dir_that_is_named_twice_is_taken_once() -> None:
+    assert start(A, B, paths=("/a", "/b", "/a")).live == ("/a", "/b")
 
 
 def test_the_metadata_dir_is_no_data_dir() -> None:
@@ -162,6 +165,14 @@ def test_what_was_drawn_is_there_at_the_next_start(dirs: tuple[Path, Path]) -> N
     assert first.cluster_id == CLUSTER
     assert first.metadata_directory_id == first.log_dirs[0].directory_id
     assert len({each.directory_id for each in first.log_dirs}) == 2
+
+
+def test_a_dir_is_known_by_its_id_wherever_it_lies(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+    first = open_log_dirs(list(map(str, dirs)), 8, None, random.Random(1))
+    moved = dirs[1].rename(tmp_path / "elsewhere")
+    again = open_log_dirs([str(dirs[0]), str(moved)], 8, None, random.Random(2))
+    assert [each.directory_id for each in again.log_dirs] == [each.directory_id for each in first.log_dirs]
+    assert again.log_dirs[1].path == str(moved)
 
 
 def test_a_broken_dir_is_offline_and_the_others_go_on(dirs: tuple[Path, Path]) -> None:

@@ -1,0 +1,298 @@
+"""The same broken directories, put to Kafka's own classes and to ours: formatted, started on or refused alike."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mockraft.brokers.log_dirs.ensemble import LogDirsError
+from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
+from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
+from mockraft.brokers.log_dirs.storage_format import BOOTSTRAP_CHECKPOINT, format_log_dirs
+from mockraft.kafka_jars import classpath, java
+
+pytestmark = pytest.mark.real_kafka
+
+ORACLE = Path(__file__).parents[2] / "oracle_java" / "LogDirOracle.java"
+CLUSTER = "41QSStLtR3qOekbX4ZlbHA"
+GOOD = MetaProperties(1, CLUSTER, 8)
+NAMES = ("d0", "d1")
+Damage = Callable[[Path], None]
+
+
+def write(path: Path, data: bytes) -> None:
+    path.mkdir(parents=True, exist_ok=True)
+    (path / META_PROPERTIES).write_bytes(data)
+
+
+def put(name: str, meta: MetaProperties | bytes) -> Damage:
+    return lambda root: write(root / name, meta if isinstance(meta, bytes) else meta.write())
+
+
+def with_id(letter: str, meta: MetaProperties = GOOD) -> MetaProperties:
+    return meta.with_directory_id(letter.encode() * 16)
+
+
+def both_formatted(root: Path) -> None:
+    write(root / "d0", with_id("a").write())
+    write(root / "d1", with_id("b").write())
+
+
+def also(*damages: Damage) -> Damage:
+    def prepare(root: Path) -> None:
+        both_formatted(root)
+        for damage in damages:
+            damage(root)
+
+    return prepare
+
+
+def instead_of_d1(make: Damage) -> Damage:
+    def prepare(root: Path) -> None:
+        write(root / "d0", with_id("a").write())
+        make(root)
+
+    return prepare
+
+
+def nothing(root: Path) -> None:
+    root.mkdir(exist_ok=True)
+
+
+def unlisted(root: Path) -> None:
+    (root / "d1").chmod(0)
+
+
+def linked_twice(root: Path) -> None:
+    write(root / "d0", with_id("a").write())
+    (root / "d1").symlink_to(root / "d0")
+
+
+def linked_without_an_id(root: Path) -> None:
+    write(root / "d0", GOOD.write())
+    (root / "d1").symlink_to(root / "d0")
+
+
+DIRS: dict[str, Damage] = {
+    "nothing is there": nothing,
+    "both are formatted": both_formatted,
+    "one is formatted": lambda root: write(root / "d0", with_id("a").write()),
+    "only the second is formatted": lambda root: write(root / "d1", with_id("a").write()),
+    "an empty dir is there": also(lambda root: (root / "d1" / META_PROPERTIES).unlink()),
+    "the first has no directory id": also(put("d0", GOOD)),
+    "none has a directory id": also(put("d0", GOOD), put("d1", GOOD)),
+    "version 0 with both ids": also(put("d1", MetaProperties(0, CLUSTER, 8))),
+    "version 0 without ids": also(put("d1", b"")),
+    "version 0 of another node": also(put("d1", MetaProperties(0, CLUSTER, 9))),
+    "version 0 without a cluster id": also(put("d1", MetaProperties(0, None, 8))),
+    "version 2": also(put("d1", b"version=2\nnode.id=8\ncluster.id=" + CLUSTER.encode())),
+    "version with spaces": also(put("d1", b"version= 1 \nnode.id=8\ncluster.id=" + CLUSTER.encode())),
+    "version is no number": also(put("d1", b"version=one\n")),
+    "no node id": also(put("d1", b"version=1\ncluster.id=" + CLUSTER.encode())),
+    "no cluster id": also(put("d1", b"version=1\nnode.id=8\n")),
+    "an empty cluster id": also(put("d1", b"version=1\nnode.id=8\ncluster.id=\n")),
+    "node id with a space": also(put("d1", b"version=1\nnode.id=8 \ncluster.id=" + CLUSTER.encode())),
+    "node id with a plus": also(put("d1", b"version=1\nnode.id=+8\ncluster.id=" + CLUSTER.encode())),
+    "node id in words": also(put("d1", b"version=1\nnode.id=eight\ncluster.id=" + CLUSTER.encode())),
+    "node id too large": also(put("d1", b"version=1\nnode.id=2147483648\ncluster.id=" + CLUSTER.encode())),
+    "another node": also(put("d1", MetaProperties(1, CLUSTER, 9))),
+    "another node in the first": also(put("d0", MetaProperties(1, CLUSTER, 9))),
+    "another cluster": also(put("d1", MetaProperties(1, "other", 8))),
+    "all of another cluster": also(put("d0", MetaProperties(1, "other", 8)), put("d1", MetaProperties(1, "other", 8))),
+    "one directory id twice": also(put("d1", with_id("a"))),
+    "a reserved directory id": also(put("d1", GOOD.with_directory_id(bytes(15) + b"\x05"))),
+    "the first id that is not reserved": also(put("d1", GOOD.with_directory_id(bytes(15) + b"\x64"))),
+    "a directory id below zero": also(put("d1", GOOD.with_directory_id(bytes(8) + b"\xff" * 8))),
+    "a directory id that is none": also(put("d1", b"version=1\nnode.id=8\ndirectory.id=x\ncluster.id=c\n")),
+    "a directory id that is too long": also(put("d1", GOOD.write() + b"directory.id=" + b"A" * 30)),
+    "the file is cut within a key": also(put("d1", with_id("b").write()[:-30])),
+    "the file is cut within the cluster id": also(put("d1", with_id("b").write()[:-5])),
+    "the file is binary": also(put("d1", bytes(range(256)) * 4)),
+    "a broken escape": also(put("d1", b"version=1\\u00\n")),
+    "escapes and continued lines": also(
+        put("d1", b"versi\\u006fn:1\nnode.id 8\ncluster.id=\\\n   " + CLUSTER.encode())
+    ),
+    "the file is a directory": also(
+        lambda root: (root / "d1" / META_PROPERTIES).unlink(), lambda root: (root / "d1" / META_PROPERTIES).mkdir()
+    ),
+    "a file where a dir should be": instead_of_d1(lambda root: (root / "d1").write_text("mine")),
+    "a link to nowhere": instead_of_d1(lambda root: (root / "d1").symlink_to(root / "gone")),
+    "a link to itself": instead_of_d1(lambda root: (root / "d1").symlink_to(root / "d1")),
+    "a link to the other": linked_twice,
+    "a link to the other, without an id": linked_without_an_id,
+    "a dir that only root may list": also(unlisted),
+    "a metadata log in the first": also(lambda root: (root / "d0" / "__cluster_metadata-0").mkdir()),
+    "a metadata log in the second": also(lambda root: (root / "d1" / "__cluster_metadata-0").mkdir()),
+    "the new file cannot be written": also(
+        put("d1", GOOD), lambda root: (root / "d1" / f"{META_PROPERTIES}.tmp").mkdir()
+    ),
+    "the first cannot be read": also(put("d0", b"version=7")),
+    "neither can be read": also(put("d0", b"version=7"), put("d1", b"version=7")),
+    "a metadata dir apart": also(put("m", with_id("m"))),
+    "a metadata dir apart, not formatted": both_formatted,
+    "a metadata dir apart, of another node": also(put("m", MetaProperties(1, CLUSTER, 9))),
+    "a metadata dir apart that cannot be read": also(put("m", b"version=7")),
+    "a metadata dir apart, all others unreadable": also(
+        put("d0", b"version=7"), put("d1", b"version=7"), put("m", with_id("m"))
+    ),
+    "a metadata dir apart, the first unreadable": also(put("d0", b"version=7"), put("m", with_id("m"))),
+    "a metadata dir apart with the log": also(
+        put("m", with_id("m")), lambda root: (root / "m" / "__cluster_metadata-0").mkdir()
+    ),
+    "one dir named twice": both_formatted,
+}
+
+
+def metadata_dir_of(case: str, root: Path) -> str | None:
+    return str(root / "m") if case.startswith("a metadata dir apart") else None
+
+
+def log_dirs_of(case: str, root: Path) -> list[str]:
+    return [str(root / name) for name in (("d0", "d0") if case == "one dir named twice" else NAMES)]
+
+
+def properties(case: str, root: Path) -> Path:
+    metadata = metadata_dir_of(case, root)
+    path = root.with_suffix(".properties")
+    lines = [
+        "process.roles=broker",
+        "node.id=8",
+        "controller.quorum.bootstrap.servers=127.0.0.1:9093",
+        "controller.listener.names=CONTROLLER",
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        f"log.dirs={','.join(log_dirs_of(case, root))}",
+        *([f"metadata.log.dir={metadata}"] if metadata else []),
+    ]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def without_paths(text: str, root: Path) -> str:
+    """Which directory is told first depends on a hash in Kafka."""
+    text = re.sub(rf"{re.escape(str(root))}/(\w+)", "DIR", text)
+    return re.sub(r"Optional\[(\S+)\]", r"\1", text)
+
+
+def prepared(case: str, folder: Path) -> Path:
+    root = folder / re.sub(r"\W", "-", case)
+    root.mkdir(parents=True)
+    DIRS[case](root)
+    return root
+
+
+def ask_kafka(lines: list[str]) -> list[str]:
+    options = [
+        "-Xmx160m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
+    ]
+    command = [java(), *options, "-cp", classpath("4.3.1"), str(ORACLE)]
+    asked = "\n".join(lines)
+    answers = subprocess.run(command, input=asked, capture_output=True, text=True, check=True, timeout=200)
+    return answers.stdout.splitlines()
+
+
+def files(root: Path) -> dict[str, list[str]]:
+    """Which directories hold which of the files that formatting writes."""
+    return {
+        name: [file for file in (META_PROPERTIES, BOOTSTRAP_CHECKPOINT) if os.path.isfile(root / name / file)]
+        for name in (*NAMES, "m")
+    }
+
+
+def our_start(case: str, root: Path) -> str:
+    try:
+        begun = open_log_dirs(
+            log_dirs_of(case, root), 8, None, random.Random(1), metadata_log_dir=metadata_dir_of(case, root)
+        )
+    except LogDirsError as error:
+        return f"refused {error}"
+    return " ".join(["live", *sorted(Path(each.path).name for each in begun.log_dirs)])
+
+
+def our_format(case: str, root: Path, *, ignore_formatted: bool) -> str:
+    try:
+        done = format_log_dirs(
+            log_dirs_of(case, root),
+            8,
+            CLUSTER,
+            random.Random(1),
+            metadata_log_dir=metadata_dir_of(case, root),
+            ignore_formatted=ignore_formatted,
+        )
+    except LogDirsError as error:
+        return f"refused {error}"
+    return "done " + " ".join(sorted(done.told))
+
+
+HALTS = {"refused halted": "refused Shutdown broker because none of the specified log dirs"}
+"""A halt says no more than that; the log has the text."""
+
+
+def as_told(kafka: str) -> str:
+    """Kafka's text up to where Java words an error of the file system."""
+    if "meta.properties.tmp (Is a directory)" in kafka:
+        return "refused Error while writing meta.properties file DIR: "
+    return re.sub(r"(Error while writing meta.properties file DIR: ).*", r"\1", HALTS.get(kafka, kafka))
+
+
+def test_a_broker_starts_or_refuses_alike(tmp_path: Path) -> None:
+    kafkas = {case: prepared(case, tmp_path / "kafka") for case in DIRS}
+    ours = {case: prepared(case, tmp_path / "ours") for case in DIRS}
+    answers = ask_kafka([f"start\t{properties(case, root)}" for case, root in kafkas.items()])
+    differing = {}
+    for (case, root), answer in zip(kafkas.items(), answers, strict=True):
+        kafka = as_told(without_paths(answer, root))
+        found = without_paths(our_start(case, ours[case]), ours[case])
+        if (found != kafka) if kafka.startswith("live") else not found.startswith(kafka):
+            differing[case] = (kafka, found)
+    assert differing == {}
+    assert sum(answer.startswith("live") for answer in answers) > 10
+
+
+@pytest.mark.parametrize("ignore_formatted", [False, True])
+def test_the_same_directories_are_formatted(ignore_formatted: bool, tmp_path: Path) -> None:
+    kafkas = {case: prepared(case, tmp_path / "kafka") for case in DIRS}
+    ours = {case: prepared(case, tmp_path / "ours") for case in DIRS}
+    options = ["-g"] if ignore_formatted else []
+    asked = ["\t".join(["format", str(properties(case, root)), CLUSTER, *options]) for case, root in kafkas.items()]
+    differing = {}
+    for (case, root), answer in zip(kafkas.items(), ask_kafka(asked), strict=True):
+        found = our_format(case, ours[case], ignore_formatted=ignore_formatted)
+        kafka = as_told(without_paths(answer, root))
+        mine = without_paths(found, ours[case])
+        alike = mine.startswith(kafka) if kafka.startswith("refused") else mine.startswith("done")
+        if not alike or files(root) != files(ours[case]):
+            differing[case] = (kafka, mine, files(root), files(ours[case]))
+    assert differing == {}
+
+
+def test_kafka_takes_what_we_formatted_and_we_what_kafka_formatted(tmp_path: Path) -> None:
+    cases = ["nothing is there", "a metadata dir apart, not formatted"]
+    ours = {case: tmp_path / "ours" / re.sub(r"\W", "-", case) for case in cases}
+    kafkas = {case: tmp_path / "kafka" / root.name for case, root in ours.items()}
+    for root in (*ours.values(), *kafkas.values()):
+        root.mkdir(parents=True)
+    for case, root in ours.items():
+        our_format(case, root, ignore_formatted=False)
+    answers = ask_kafka(
+        [
+            line
+            for case, root in ours.items()
+            for line in (
+                f"info\t{properties(case, root)}",
+                f"start\t{properties(case, root)}",
+                f"format\t{properties(case, kafkas[case])}\t{CLUSTER}",
+            )
+        ]
+    )
+    assert [answer.split(" ")[0] for answer in answers] == ["done", "live", "done"] * 2
+    assert all(f"cluster.id={CLUSTER}" in answer and "node.id=8, version=1" in answer for answer in answers[::3])
+    assert answers[1::3] == ["live d0 d1"] * 2
+    assert [our_start(case, root) for case, root in kafkas.items()] == ["live d0 d1"] * 2
