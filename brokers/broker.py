@@ -27,6 +27,7 @@ from mockraft.brokers.metadata_view import MetadataView
 from mockraft.brokers.observer import Endpoint, FatalError, Observer
 from mockraft.brokers.part import Part
 from mockraft.brokers.replication import Replication
+from mockraft.brokers.storage import Storage, logs_of
 from mockraft.wire import client, error_codes, messages, metadata_log_frame
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -72,9 +73,11 @@ class SimulatedBroker(DiskFaults):
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.changed = asyncio.Event()
         self.stopped = asyncio.Event()
+        self.logs = logs_of(config)
+        self.storage = Storage(self)
         self.directories = Directories(self)
         self.listener = ClientListener(self) if config.serve_clients else None
-        self.parts: list[Part] = [self.directories, *([self.listener] if self.listener else ())]
+        self.parts: list[Part] = [self.storage, self.directories, *([self.listener] if self.listener else ())]
 
     @classmethod
     def joining(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from mockraft.brokers.features import SUPPORTED_FEATURES
 from mockraft.brokers.log_dirs.directory_ids import draw_uuid, in_java_order
+from mockraft.brokers.log_dirs.disk import Disk
+from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.placement import DirectoryAt
 from mockraft.wire import messages
 from mockraft.wire.client_security import ClientSecurity
@@ -38,6 +40,7 @@ class BrokerConfig:
     stays in RECOVERY before it wants to be unfenced. Ids are 16 raw bytes. `security` is how it speaks to controllers,
     None for PLAINTEXT. `messages` are those it speaks: Kafka's own, or an Overlay's for a broker of a proposal.
     `serve_clients` has it listen on its listeners; `properties` are others of its server.properties.
+    `open_disk` gives the disk below the path of a log dir: memory, which is empty at each start, or RealDisk.
     """
 
     broker_id: int
@@ -66,6 +69,7 @@ class BrokerConfig:
     recovery_ms: int = 20
     serve_clients: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
+    open_disk: Callable[[str], Disk] = MemoryDisk
 
 
 def draw_config(

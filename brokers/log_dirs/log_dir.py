@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 
@@ -20,14 +21,27 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 class LogDir:
     """A log directory. `offline` says why it is offline, None while it is not. `directory_id` is 16 bytes."""
 
-    __slots__ = ("_written", "directory_id", "disk", "offline", "path")
+    __slots__ = ("_is_locked", "_written", "directory_id", "disk", "offline", "path")
 
     def __init__(self, disk: Disk, directory_id: bytes) -> None:
         self.disk = disk
         self.path = disk.root
         self.directory_id = directory_id
         self.offline: str | None = None
+        self._is_locked = False
         self._written: dict[str, dict[TopicPartition, int]] = {}
+
+    def lock(self) -> None:
+        """Take the directory. BlockingIOError when another broker has it, other OSErrors when it cannot be used."""
+        self.disk.lock()
+        self._is_locked = True
+
+    def unlock(self) -> None:
+        """Give the directory back if we have it."""
+        if self._is_locked:
+            self._is_locked = False
+            with contextlib.suppress(OSError):
+                self.disk.close()
 
     def take_clean_shutdown(self) -> tuple[bool, int]:
         """Whether the directory was closed cleanly, and the broker epoch of then, else -1. The mark is removed."""

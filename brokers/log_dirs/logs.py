@@ -9,7 +9,7 @@ import contextlib
 import functools
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import NamedTuple
 
 from mockraft.brokers.assignments import ReplicaKey
@@ -76,8 +76,7 @@ class Logs:
                 del held[entry.key]
                 if held is self._live:
                     self._lost[entry.key] = directory_id
-        with contextlib.suppress(OSError):
-            log_dir.disk.close()
+        log_dir.unlock()
 
     # Replicas.
 
@@ -191,6 +190,14 @@ class Logs:
             _LOGGER.warning("%s/%s: marked stray", held.log_dir.path, held.log.dir_name)
             held.log.close()
 
+    def mark_strays(self, known: Container[ReplicaKey]) -> None:
+        """Put every log aside that is of no `known` replica: the metadata has moved on without us."""
+        for future in (False, True):
+            for held in self.held(future=future):
+                if held.key not in known:
+                    with contextlib.suppress(StorageError):
+                        self.mark_stray(held.key, future=future)
+
     def keep(self, doubled: HeldLog) -> None:
         """Of two logs of a replica that `load` found, use the `doubled` one and delete the other. StorageError."""
         old = self._live.get(doubled.key)
@@ -208,7 +215,7 @@ class Logs:
         """Take every directory. BlockingIOError when another broker has one; on other errors it is offline."""
         for log_dir in self.live():
             try:
-                log_dir.disk.lock()
+                log_dir.lock()
             except BlockingIOError:
                 self.unlock()
                 raise
@@ -218,8 +225,7 @@ class Logs:
     def unlock(self) -> None:
         """Give all directories back, without a word to the disks."""
         for log_dir in self.log_dirs:
-            with contextlib.suppress(OSError):
-                log_dir.disk.close()
+            log_dir.unlock()
 
     def load(self, *, refuse_doubled: bool = False) -> Found:
         """Open what lies in the directories. A directory that cannot be read goes through `on_error`.

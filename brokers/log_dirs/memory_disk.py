@@ -53,7 +53,7 @@ class MemoryDisk:
     def append(self, name: str, data: bytes) -> None:
         """Write at the end of a file. All of it or none."""
         parent, leaf = _split(name)
-        directory = self._directory(parent)
+        directory = self._directory(parent, name)
         self._take(name, len(data))
         if leaf in directory:
             self._file(name).extend(data)
@@ -63,7 +63,7 @@ class MemoryDisk:
     def replace(self, name: str, data: bytes) -> None:
         """Make this the whole of a file."""
         parent, leaf = _split(name)
-        directory = self._directory(parent)
+        directory = self._directory(parent, name)
         before = len(self._file(name)) if leaf in directory else 0
         self._take(name, len(data) - before)
         directory[leaf] = bytearray(data)
@@ -72,39 +72,39 @@ class MemoryDisk:
         """Cut a file to this size."""
         file = self._file(name)
         if size > len(file):
-            raise _error(errno.EINVAL, name)
+            raise self._error(errno.EINVAL, name)
         self._used_bytes -= len(file) - size
         del file[size:]
 
     def sync(self, name: str) -> None:
         """Nothing to force anywhere; the name must be there."""
         if not self.exists(checked_name(name, may_be_root=True)):
-            raise _error(errno.ENOENT, name)
+            raise self._error(errno.ENOENT, name)
 
     def make_dir(self, name: str) -> None:
         """Make a directory."""
         parent, leaf = _split(name)
-        directory = self._directory(parent)
+        directory = self._directory(parent, name)
         if leaf in directory:
-            raise _error(errno.EEXIST, name)
+            raise self._error(errno.EEXIST, name)
         directory[leaf] = None
         self._children[name] = {}
 
     def rename(self, old: str, new: str) -> None:
         """Give a file or directory another name. As rename(2): onto a file, or onto an empty directory."""
         (parent, leaf), (new_parent, new_leaf) = _split(old), _split(new)
-        source, target = self._directory(parent), self._directory(new_parent)
+        source, target = self._directory(parent, old), self._directory(new_parent, new)
         if leaf not in source:
-            raise _error(errno.ENOENT, old)
+            raise self._error(errno.ENOENT, old)
         if old == new:
             return
         if new_leaf in target:
             if source[leaf] is None and target[new_leaf] is not None:
-                raise _error(errno.ENOTDIR, new)
+                raise self._error(errno.ENOTDIR, new)
             if source[leaf] is not None and target[new_leaf] is None:
-                raise _error(errno.EISDIR, new)
+                raise self._error(errno.EISDIR, new)
             if self._children.get(new):
-                raise _error(errno.ENOTEMPTY, new)
+                raise self._error(errno.ENOTEMPTY, new)
             self.remove(new)
         target[new_leaf] = source.pop(leaf)
         for name in list(self._below(old)):
@@ -113,9 +113,9 @@ class MemoryDisk:
     def remove(self, name: str) -> None:
         """Remove a file, or a directory with all that is in it."""
         parent, leaf = _split(name)
-        directory = self._directory(parent)
+        directory = self._directory(parent, name)
         if leaf not in directory:
-            raise _error(errno.ENOENT, name)
+            raise self._error(errno.ENOENT, name)
         for below in list(self._below(name)):
             self._used_bytes -= sum(len(file) for file in self._children.pop(below).values() if file is not None)
         file = directory.pop(leaf)
@@ -135,36 +135,37 @@ class MemoryDisk:
         """Let go of the lock; the files stay."""
         self._locked = False
 
-    def _directory(self, name: str) -> dict[str, bytearray | None]:
+    def _directory(self, name: str, asked: str | None = None) -> dict[str, bytearray | None]:
+        """What a directory holds; when it is none, the error says which name was `asked` for."""
         found = self._children.get(checked_name(name, may_be_root=True))
         if found is None:
-            raise _error(errno.ENOTDIR if self.exists(name) else errno.ENOENT, name)
+            number = errno.ENOTDIR if self.exists(name) else errno.ENOENT
+            raise self._error(number, name if asked is None else asked)
         return found
 
     def _file(self, name: str) -> bytearray:
         parent, leaf = _split(name)
-        directory = self._directory(parent)
+        directory = self._directory(parent, name)
         if leaf not in directory:
-            raise _error(errno.ENOENT, name)
+            raise self._error(errno.ENOENT, name)
         file = directory[leaf]
         if file is None:
-            raise _error(errno.EISDIR, name)
+            raise self._error(errno.EISDIR, name)
         return file
 
     def _below(self, name: str) -> Iterator[str]:
         """A directory and all directories in it."""
         return (other for other in self._children if other == name or other.startswith(f"{name}/"))
 
+    def _error(self, number: int, name: str) -> OSError:
+        return OSError(number, os.strerror(number), f"{self.root}/{name}" if name else self.root)
+
     def _take(self, name: str, more_bytes: int) -> None:
         if more_bytes > 0 and self._used_bytes + more_bytes > self._bytes_max:
-            raise _error(errno.ENOSPC, name)
+            raise self._error(errno.ENOSPC, name)
         self._used_bytes += more_bytes
 
 
 def _split(name: str) -> tuple[str, str]:
     parent, _, leaf = checked_name(name).rpartition("/")
     return parent, leaf
-
-
-def _error(number: int, name: str) -> OSError:
-    return OSError(number, os.strerror(number), name)

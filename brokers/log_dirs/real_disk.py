@@ -48,7 +48,7 @@ class RealDisk:
         """The bytes of a file."""
         found = os.stat(self._path(name))
         if stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), f"{self.root}/{name}")
         return found.st_size
 
     def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
@@ -96,7 +96,7 @@ class RealDisk:
         """Cut a file to this size, on the disk as well."""
         with self._open(name, os.O_WRONLY) as file:
             if size > os.fstat(file).st_size:
-                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), name)
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
             os.ftruncate(file, size)
             os.fsync(file)
 
@@ -165,9 +165,13 @@ class RealDisk:
 
     @contextlib.contextmanager
     def _open(self, name: str, flags: int) -> Iterator[int]:
-        descriptor = os.open(self._path(name), flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        path = self._path(name)
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         try:
             yield descriptor
+        except OSError as error:
+            # The calls on a descriptor do not say what it was of.
+            raise OSError(error.errno, error.strerror, path) from error
         finally:
             os.close(descriptor)
 
@@ -182,5 +186,7 @@ def _sync(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
     finally:
         os.close(descriptor)

@@ -146,3 +146,11 @@ def test_space_is_told(disk: Disk) -> None:
 
 async def test_a_healthy_disk_is_ready(disk: Disk) -> None:
     assert await disk.ready() is None  # type: ignore[func-returns-value]
+
+
+def test_an_error_names_the_whole_path(disk: Disk) -> None:
+    disk.append("f", b"1")
+    for call, arguments in ((disk.read, ("none",)), (disk.truncate, ("f", 5)), (disk.make_dir, ("none/t-0",))):
+        with pytest.raises(OSError, match=r"\[Errno") as told:
+            call(*arguments)  # type: ignore[operator]
+        assert told.value.filename == f"{disk.root}/{arguments[0]}"

@@ -291,3 +291,12 @@ def test_a_directory_that_cannot_be_locked_is_offline(logs: Logs, disks: list[Fa
     logs.lock()
 
     assert [log_dir.directory_id for log_dir in logs.live()] == [D0]
+
+
+def test_logs_that_the_metadata_does_not_know_are_put_aside(logs: Logs, disks: list[FailingDisk]) -> None:
+    logs.create((TOPIC, 0), "t", D0)
+    logs.create((TOPIC, 1), "t", D0)
+    logs.mark_strays({(TOPIC, 1)})
+
+    assert [held.key for held in logs.held()] == [(TOPIC, 1)]
+    assert sorted(name.rpartition("-")[2] for name in disks[0].names()) == ["1", "stray"]

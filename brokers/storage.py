@@ -1,0 +1,78 @@
+"""The part of a broker that opens its logs at the start, keeps their checkpoints and closes them at the end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mockraft.brokers.config import BrokerConfig
+from mockraft.brokers.lifecycle import BrokerState, End
+from mockraft.brokers.log_dirs.failing_disk import FailingDisk
+from mockraft.brokers.log_dirs.log_dir import LogDir
+from mockraft.brokers.log_dirs.logs import Found, Logs
+
+if TYPE_CHECKING:
+    from mockraft.brokers.broker import SimulatedBroker
+
+HIGH_WATERMARKS = "replica.high.watermark.checkpoint.interval.ms"
+RECOVERY_POINTS = "log.flush.offset.checkpoint.interval.ms"
+_INTERVALS_MS = {HIGH_WATERMARKS: 5_000, RECOVERY_POINTS: 60_000}
+
+_CLEAN = frozenset({End.GRANTED, End.NOT_RUNNING, End.IMPATIENT, End.LOG_DIR_NOT_REPORTED, End.NOT_REGISTERED})
+"""The ends at which Kafka's broker closes its logs; at the others its process is gone at once."""
+
+
+def logs_of(config: BrokerConfig) -> Logs:
+    """The logs of a broker on the disks that its config opens, each of which can be made to fail; nothing is read."""
+    return Logs(LogDir(FailingDisk(config.open_disk(path)), directory_id) for path, directory_id in config.log_dirs)
+
+
+class Storage:
+    """Locks and loads `SimulatedBroker.logs`; `found` is what lay there, None before the start.
+
+    A directory that another broker has makes the start raise BlockingIOError, one that cannot be read goes offline.
+    """
+
+    def __init__(self, broker: SimulatedBroker) -> None:
+        self._broker = broker
+        self._armed = False
+        self.found: Found | None = None
+
+    def start(self) -> None:
+        """Lock the directories and open what lies in them."""
+        broker = self._broker
+        broker.logs.lock()
+        self.found = broker.logs.load()
+        epoch = broker.logs.previous_broker_epoch
+        if broker.config.previous_broker_epoch == -1 and epoch != -1:
+            broker.config = replace(broker.config, previous_broker_epoch=epoch)
+
+    def metadata_advanced(self) -> None:
+        """Checkpoints are written from time to time once there is a log."""
+        if not self._armed and self._broker.logs.held():
+            self._armed = True
+            for name in _INTERVALS_MS:
+                self._arm(name)
+
+    def state_changed(self, state: BrokerState) -> None:
+        """Nothing to do."""
+
+    async def close(self) -> None:
+        """A broker that had time to closes its logs cleanly; a killed one leaves them as they are."""
+        broker = self._broker
+        if self.found is not None and broker.end in _CLEAN:
+            broker.logs.shut_down(broker.life.broker_epoch)
+        else:
+            broker.logs.close()
+
+    def _arm(self, name: str) -> None:
+        wait_ms = int(self._broker.config.properties.get(name, _INTERVALS_MS[name]))
+        self._broker.set_timer(name, wait_ms, self._due, name)
+
+    def _due(self, name: str) -> None:
+        if name == HIGH_WATERMARKS:
+            self._broker.logs.checkpoint_high_watermarks()
+        else:
+            self._broker.logs.checkpoint(flush=True)
+        if not self._broker.stopped.is_set():
+            self._arm(name)

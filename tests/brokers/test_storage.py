@@ -1,0 +1,78 @@
+"""The part of a broker that opens and closes its logs."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from pathlib import Path
+
+import pytest
+from mockraft.brokers.broker import SimulatedBroker
+from mockraft.brokers.config import BrokerConfig, draw_config
+from mockraft.brokers.lifecycle import End
+from mockraft.brokers.log_dirs.disk import Disk
+from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
+from mockraft.brokers.log_dirs.real_disk import RealDisk
+
+TOPIC = bytes(range(16))
+
+
+def config(*paths: str, disks: dict[str, Disk] | None = None) -> BrokerConfig:
+    drawn = draw_config(1, "cluster", (("127.0.0.1", 1),), random.Random(1), log_dir_paths=paths or ("/simulated/d0",))
+    return dataclasses.replace(drawn, open_disk=disks.__getitem__) if disks else drawn
+
+
+async def test_a_broker_that_closes_cleanly_leaves_the_mark_and_its_epoch_to_the_next_one() -> None:
+    disks: dict[str, Disk] = {"/simulated/d0": MemoryDisk("/simulated/d0")}
+    broker = SimulatedBroker(config(disks=disks))
+    broker.storage.start()
+    broker.logs.create((TOPIC, 0), "t", broker.config.log_dirs[0].directory_id)
+    broker.life = dataclasses.replace(broker.life, broker_epoch=42)
+    broker.end = End.GRANTED
+    await broker.storage.close()
+    assert disks["/simulated/d0"].exists(".kafka_cleanshutdown")
+
+    again = SimulatedBroker(config(disks=disks))
+    again.storage.start()
+
+    assert again.config.previous_broker_epoch == 42
+    assert again.logs.log((TOPIC, 0)) is not None
+    await again.close()
+
+
+async def test_a_killed_broker_leaves_no_mark_and_gives_its_directories_back() -> None:
+    disks: dict[str, Disk] = {"/simulated/d0": MemoryDisk("/simulated/d0")}
+    broker = SimulatedBroker(config(disks=disks))
+    broker.storage.start()
+    broker.end = End.TOLD
+    await broker.storage.close()
+    assert disks["/simulated/d0"].names() == []
+
+    again = SimulatedBroker(config(disks=disks))
+    again.storage.start()
+    assert again.config.previous_broker_epoch == -1
+    await again.close()
+
+
+async def test_two_brokers_on_one_directory_are_one_too_many(tmp_path: Path) -> None:
+    real = dataclasses.replace(config(str(tmp_path)), open_disk=RealDisk)
+    first, second = SimulatedBroker(real), SimulatedBroker(real)
+    first.storage.start()
+    with pytest.raises(BlockingIOError, match=f"another broker runs on this log directory.*{tmp_path}"):
+        async with second:
+            pass
+
+    assert first.logs.live() == list(first.logs.log_dirs)
+    await first.close()
+
+
+async def test_a_directory_that_cannot_be_read_is_offline_and_the_others_go_on(tmp_path: Path) -> None:
+    (tmp_path / "d0").mkdir()
+    (tmp_path / "d1").write_text("a file")
+    real = dataclasses.replace(config(str(tmp_path / "d0"), str(tmp_path / "d1")), open_disk=RealDisk)
+    broker = SimulatedBroker(real)
+    broker.storage.start()
+
+    assert [log_dir.path for log_dir in broker.logs.live()] == [str(tmp_path / "d0")]
+    assert "Not a directory" in str(broker.logs.log_dirs[1].offline)
+    await broker.close()
