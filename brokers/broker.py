@@ -24,6 +24,8 @@ from mockraft.brokers.lifecycle import BrokerState, End, Event, Lifecycle, Order
 from mockraft.brokers.listener.client_listener import ClientListener
 from mockraft.brokers.log_dirs.directory_ids import in_java_order
 from mockraft.brokers.metadata_view import MetadataView
+from mockraft.brokers.moves.movers import Movers
+from mockraft.brokers.moves.replica_moves import ReplicaMoves
 from mockraft.brokers.observer import Endpoint, FatalError, Observer
 from mockraft.brokers.part import Part
 from mockraft.brokers.replication import Replication
@@ -39,7 +41,7 @@ CORDONED_FROM = 30
 _log = logging.getLogger(__name__)
 
 
-class SimulatedBroker(DiskFaults):
+class SimulatedBroker(DiskFaults, ReplicaMoves):
     """A broker that registers, replicates the metadata log, heartbeats and shuts down; see `BrokerConfig`.
 
     `end` says that and why it is over, `fault` which answer was fatal. `heartbeats` counts answered ones, `refusals`
@@ -76,8 +78,11 @@ class SimulatedBroker(DiskFaults):
         self.logs = logs_of(config)
         self.storage = Storage(self)
         self.directories = Directories(self)
+        self.movers = Movers(self)
         self.listener = ClientListener(self) if config.serve_clients else None
-        self.parts: list[Part] = [self.storage, self.directories, *([self.listener] if self.listener else ())]
+        self.parts: list[Part] = [self.storage, self.directories, self.movers]
+        if self.listener is not None:
+            self.parts.append(self.listener)
 
     @classmethod
     def joining(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from mockraft.brokers.apis import api_versions, metadata
+from mockraft.brokers.apis import alter_replica_log_dirs, api_versions, describe_log_dirs, metadata
 from mockraft.brokers.apis.api import Api
 
 APIS: dict[int, Api] = {
     api.api_key: api
     for api in sorted(
         (
+            alter_replica_log_dirs.API,
             api_versions.API,
+            describe_log_dirs.API,
             metadata.API,
         ),
         key=lambda api: api.api_key,

@@ -1,0 +1,90 @@
+"""DescribeLogDirs (35): what lies in the directories of this broker, and how full they are (KIP-113, 827, 1066).
+
+Every directory is told, offline ones with KAFKA_STORAGE_ERROR. Topics may narrow down the replicas.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.brokers.log_dirs.logs import HeldLog, Logs
+from mockraft.wire import error_codes
+from mockraft.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from mockraft.wire.messages.describe_log_dirs_response import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+CORDONED_FROM = 30
+
+
+async def handle(request: Any, ctx: RequestContext) -> DescribeLogDirsResponse:
+    """Each directory with its size and its replicas."""
+    broker = ctx.broker
+    wanted = None if request.topics is None else {(t.topic, index) for t in request.topics for index in t.partitions}
+    held = [
+        (each, is_future)
+        for is_future in (False, True)
+        for each in broker.logs.held(future=is_future)
+        if wanted is None or each.topic_partition in wanted
+    ]
+    described = [_describe(ctx, log_dir.directory_id, held) for log_dir in broker.config.log_dirs]
+    return DescribeLogDirsResponse(results=[*described, *map(_offline, broker.config.offline_log_dirs)])
+
+
+def error(_request: Any, error_code: int, _message: str | None) -> DescribeLogDirsResponse:
+    """The error for the whole."""
+    return DescribeLogDirsResponse(error_code=error_code)
+
+
+def offset_lag(logs: Logs, held: HeldLog, is_future: bool) -> int:
+    """How far a log is behind: the current one behind the high watermark, the future one behind the current one's end.
+
+    -1 for a future log without a current one.
+    """
+    current = logs.log(held.key)
+    if current is None:
+        return -1
+    if is_future:
+        return current.end_offset - held.log.end_offset
+    return max(current.high_watermark - held.log.end_offset, 0)
+
+
+def _describe(ctx: RequestContext, directory_id: bytes, held: list[tuple[HeldLog, bool]]) -> DescribeLogDirsResult:
+    broker = ctx.broker
+    log_dir = broker.logs.log_dir(directory_id)
+    if log_dir.offline is not None or not broker.directories.is_live(directory_id):
+        return _offline(log_dir.path)
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    for each, is_future in held:
+        if each.log_dir is log_dir:
+            topics.setdefault(each.topic, []).append(
+                DescribeLogDirsPartition(
+                    partition_index=each.key[1],
+                    partition_size=each.log.size_bytes,
+                    offset_lag=offset_lag(broker.logs, each, is_future),
+                    is_future_key=is_future,
+                )
+            )
+    try:
+        space = log_dir.disk.space()
+    except OSError:
+        # Kafka says it like this, too: only its own exceptions have a code of their own.
+        return DescribeLogDirsResult(error_code=error_codes.UNKNOWN_SERVER_ERROR, log_dir=log_dir.path)
+    return DescribeLogDirsResult(
+        log_dir=log_dir.path,
+        topics=[DescribeLogDirsTopic(name=topic, partitions=partitions) for topic, partitions in topics.items()],
+        total_bytes=space.total_bytes,
+        usable_bytes=space.usable_bytes,
+        is_cordoned=ctx.image.metadata_version >= CORDONED_FROM and broker.directories.is_cordoned(directory_id),
+    )
+
+
+def _offline(path: str) -> DescribeLogDirsResult:
+    return DescribeLogDirsResult(error_code=error_codes.KAFKA_STORAGE_ERROR, log_dir=path)
+
+
+API = Api(DescribeLogDirsRequest, DescribeLogDirsResponse, handle, error)

@@ -1,0 +1,50 @@
+"""How one replica's log is copied into another directory, piece by piece (Kafka's `ReplicaAlterLogDirsThread`)."""
+
+from __future__ import annotations
+
+from mockraft.brokers.log_dirs.replica_log import ReplicaLog
+
+PIECE_BYTES_MAX = 1_048_576
+"""Kafka's replica.fetch.max.bytes: what is read at once."""
+
+
+def has_caught_up(current: ReplicaLog, future: ReplicaLog) -> bool:
+    """Whether the future log ends where the current one does."""
+    return current.end_offset == future.end_offset
+
+
+def copy_piece(current: ReplicaLog, future: ReplicaLog, bytes_max: int = PIECE_BYTES_MAX) -> int:
+    """Copy the next batches, whole, and follow the current log's start and high watermark. Returns the bytes copied.
+
+    What the current log has been cut back by meanwhile goes from the future one first.
+    """
+    align(current, future)
+    records = current.read(future.end_offset, bytes_max)
+    if records:
+        future.append_as_follower(records)
+    future.high_watermark = current.high_watermark
+    future.advance_start_offset(min(current.start_offset, future.high_watermark))
+    return len(records)
+
+
+def align(current: ReplicaLog, future: ReplicaLog) -> None:
+    """Cut the future log to what it has in common with the current one."""
+    if future.end_offset < current.start_offset or future.start_offset > current.end_offset:
+        batches = current.batches(current.start_offset)
+        # A raised start may lie within a batch, and batches are copied whole.
+        future.truncate_fully_at(batches[0].base_offset if batches else current.start_offset)
+        return
+    while (end := _common_end(current, future)) < future.end_offset:
+        future.truncate_to(end)
+
+
+def _common_end(current: ReplicaLog, future: ReplicaLog) -> int:
+    """Up to where the epochs of both logs agree, as far as the future log's latest epoch tells."""
+    epoch = future.latest_epoch
+    if epoch is None:
+        return min(future.end_offset, current.end_offset)
+    known, end = current.end_of_epoch(epoch)
+    if known < 0:
+        return min(future.high_watermark, current.end_offset, future.end_offset)
+    ours = end if known == epoch else future.end_of_epoch(known)[1]
+    return min(end, ours, current.end_offset, future.end_offset)

@@ -1,0 +1,314 @@
+"""The part of a broker that moves replicas between its log directories (KIP-113, Kafka's `ReplicaAlterLogDirsManager`).
+
+A mover copies one replica at a time. All share one throttle, and none keeps the loop for longer than a piece takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.lifecycle import BrokerState
+from mockraft.brokers.log_dirs.errors import LogError, StorageError
+from mockraft.brokers.moves.copy_quota import CopyQuota
+from mockraft.brokers.moves.copying import copy_piece, has_caught_up
+from mockraft.brokers.moves.move import Happened, Order, Stage, step
+from mockraft.brokers.moves.progress import MoveProgress, eta_ms
+from mockraft.brokers.moves.turns import TopicPartition, mover_of, next_to_copy
+
+if TYPE_CHECKING:
+    from mockraft.brokers.broker import SimulatedBroker
+
+THREADS = "num.replica.alter.log.dirs.threads"
+THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
+IDLE_MS = 20
+"""How soon a mover looks again at a log that has caught up; Kafka's looks all the time."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Move:
+    """A move of one replica, under way or ended. Directories are uuids; `why` says how it ended early."""
+
+    key: ReplicaKey
+    topic: str
+    source: bytes
+    target: bytes
+    began_ms: float
+    stage: Stage = Stage.UNASKED
+    copied_bytes: int = 0
+    why: str = ""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """Topic name and partition."""
+        return self.topic, self.key[1]
+
+
+class Movers:
+    """The moves of one broker and who copies them.
+
+    `quota` is the throttle, which follows the broker's config in the metadata log. Nothing runs while nothing moves.
+    """
+
+    def __init__(self, broker: SimulatedBroker) -> None:
+        config = broker.config
+        self.quota = CopyQuota()
+        self.threads = int(config.properties.get(THREADS, len(config.log_dirs)))
+        self.broker = broker
+        self._moves: dict[ReplicaKey, Move] = {}
+        self._running: set[int] = set()
+        self._woken = asyncio.Event()
+
+    # The part.
+
+    def start(self) -> None:
+        """Nothing to do: moves begin when asked for, or when :meth:`resume` finds one."""
+
+    def metadata_advanced(self) -> None:
+        """Take in the throttle, and end the moves of replicas that went."""
+        self._throttle()
+        for move in list(self._moves.values()):
+            if move.key not in self.broker.view.replicas:
+                self._happen(move, Happened.REPLICA_GONE, "the replica is on this broker no longer")
+
+    def state_changed(self, state: BrokerState) -> None:
+        """Moves go on until the broker is gone."""
+
+    async def close(self) -> None:
+        """Tell those who wait; what is on the disks stays for the next start."""
+        for move in list(self._moves.values()):
+            self._end(move, "the broker stopped")
+
+    # What is asked.
+
+    def find(self, key: ReplicaKey) -> Move | None:
+        """The move under way of this replica."""
+        return self._moves.get(key)
+
+    def begin(self, key: ReplicaKey, topic: str, source: bytes, target: bytes) -> Move:
+        """Begin a move; StorageError when the target refuses the future log."""
+        move = Move(key, topic, source, target, _now_ms())
+        self._moves[key] = move
+        self._happen(move, Happened.ASKED)
+        return self._begun(move)
+
+    def replace(self, move: Move, target: bytes) -> Move:
+        """Begin another move of the same replica in the place of this one; StorageError."""
+        replacing = Move(move.key, move.topic, move.source, target, _now_ms())
+        self._moves[move.key] = replacing
+        replacing.stage = move.stage
+        move.stage, move.why = Stage.OVER, f"replaced by a move to {self._path(target)}"
+        move.ended.set()
+        self._happen(replacing, Happened.REPLACED)
+        return self._begun(replacing)
+
+    def cancel(self, move: Move, why: str) -> None:
+        """End a move where its replica is; the future log goes."""
+        self._happen(move, Happened.CANCELLED, why)
+
+    def resume(self, key: ReplicaKey, topic: str, source: bytes, target: bytes) -> Move:
+        """Go on with a move that the last run of the broker left."""
+        move = Move(key, topic, source, target, _now_ms())
+        self._moves[key] = move
+        self._happen(move, Happened.RESTARTED)
+        return self._begun(move)
+
+    def directory_offline(self, directory_id: bytes) -> None:
+        """A directory is offline: the moves from it and to it end."""
+        for move in list(self._moves.values()):
+            if self.broker.logs.directory_of(move.key) == move.target:
+                continue  # Swapped this moment; only the old log's files could not be removed.
+            if directory_id == move.source:
+                self._happen(move, Happened.SOURCE_LOST, f"{self._path(directory_id)} is offline")
+            elif directory_id == move.target:
+                self._happen(move, Happened.TARGET_LOST, f"{self._path(directory_id)} is offline")
+
+    def progress(self) -> tuple[MoveProgress, ...]:
+        """The moves under way, by topic name and partition."""
+        logs = self.broker.logs
+        told = []
+        for move in sorted(self._moves.values(), key=lambda move: move.topic_partition):
+            current, future = logs.log(move.key), logs.future(move.key)
+            if current is None or future is None:
+                continue
+            bytes_left = max(current.size_bytes - future.size_bytes, 0)
+            told.append(
+                MoveProgress(
+                    *move.topic_partition,
+                    self._path(move.source),
+                    self._path(move.target),
+                    move.stage,
+                    current.end_offset - future.end_offset,
+                    bytes_left,
+                    eta_ms(bytes_left, move.copied_bytes, _now_ms() - move.began_ms),
+                )
+            )
+        return tuple(told)
+
+    # What happens, and what is done about it.
+
+    def _begun(self, move: Move) -> Move:
+        mover = mover_of(*move.topic_partition, self.threads)
+        if mover not in self._running and move.stage.is_under_way:
+            self._running.add(mover)
+            self.broker.start_task(lambda: self._copy_all_of(mover))
+        self._woken.set()
+        return move
+
+    def _happen(self, move: Move, happened: Happened, why: str = "") -> None:
+        """Take an event and carry out its orders. StorageError only when the future log cannot be created."""
+        before = move.stage
+        move.stage, orders = step(move.stage, happened)
+        if move.stage is not before:
+            _log.info("broker %d: %s-%d: %s", self.broker.config.broker_id, *move.topic_partition, move.stage.name)
+        for order in orders:
+            self._carry_out(move, order)
+        if before.is_under_way and not move.stage.is_under_way:
+            self._end(move, why)
+
+    def _carry_out(self, move: Move, order: Order) -> None:
+        broker = self.broker
+        match order:
+            case Order.CREATE_FUTURE:
+                self._create_future(move)
+            case Order.ASSIGN_TARGET:
+                broker.directories.moving[move.key] = move.target
+                broker.directories.assign(
+                    move.key, move.target, "Future replica promotion", lambda: self._acknowledged(move)
+                )
+            case Order.ASSIGN_SOURCE:
+                broker.directories.moving.pop(move.key, None)
+                broker.directories.assign(move.key, move.source, "Reverting reassignment for canceled future replica")
+            case Order.SWAP:
+                self._swap(move)
+            case Order.DELETE_FUTURE | Order.FORGET_FUTURE:
+                self._drop_future(move)
+            case Order.COPY:
+                pass  # A mover does, for as long as the move is under way.
+
+    def _create_future(self, move: Move) -> None:
+        try:
+            self.broker.logs.create(move.key, move.topic, move.target, future=True)
+        except LogError as error:
+            move.stage = Stage.OVER
+            self._end(move, str(error))
+            raise
+
+    def _drop_future(self, move: Move) -> None:
+        """Delete the future log; it stays on a disk that does not even let go of it, for the next start."""
+        try:
+            self.broker.logs.remove(move.key, future=True)
+        except StorageError as error:
+            _log.warning("%s-%d: the future log stays: %s", *move.topic_partition, error)
+
+    def _acknowledged(self, move: Move) -> None:
+        if self._moves.get(move.key) is move:
+            self._happen(move, Happened.ACKNOWLEDGED)
+            self._woken.set()
+
+    def _swap(self, move: Move) -> None:
+        """No await between the last look at both logs and the renames: nothing is appended meanwhile."""
+        broker = self.broker
+        try:
+            broker.logs.promote(move.key)
+        except StorageError as error:
+            _log.warning("%s-%d: %s", *move.topic_partition, error)
+            if broker.logs.directory_of(move.key) != move.target:
+                self._lost(move, error)
+                return
+        broker.directories.placed[move.key] = move.target
+        broker.directories.moving.pop(move.key, None)
+        self._happen(move, Happened.RENAMED)
+
+    def _lost(self, move: Move, error: StorageError) -> None:
+        """One of both logs cannot be read or written any more, although its directory may still be online."""
+        happened = Happened.SOURCE_LOST if error.directory_id == move.source else Happened.TARGET_LOST
+        self._happen(move, happened, str(error))
+
+    def _end(self, move: Move, why: str) -> None:
+        if move.ended.is_set():
+            return
+        if self._moves.get(move.key) is move:
+            del self._moves[move.key]
+        if move.stage is not Stage.DONE:
+            move.why = why
+            _log.warning("%s-%d stays in %s: %s", *move.topic_partition, self._path(move.source), why)
+        self.broker.directories.moving.pop(move.key, None)
+        move.ended.set()
+        self._woken.set()
+        self.broker.changed.set()
+
+    # Copying.
+
+    async def _copy_all_of(self, mover: int) -> None:
+        """One mover: copies its replicas one after the other until none is left."""
+        in_progress: TopicPartition | None = None
+        try:
+            while ready := self._ready(mover):
+                in_progress = next_to_copy(in_progress, ready)
+                assert in_progress is not None
+                await self._pause(self.quota.wait_ms(_now_ms()) or await self._copy(ready[in_progress]))
+        finally:
+            self._running.discard(mover)
+
+    def _ready(self, mover: int) -> dict[TopicPartition, Move]:
+        return {
+            move.topic_partition: move
+            for move in self._moves.values()
+            if mover_of(*move.topic_partition, self.threads) == mover
+        }
+
+    async def _copy(self, move: Move) -> float:
+        """Copy a piece; returns how long to wait before the next, in ms."""
+        logs = self.broker.logs
+        for directory_id in (move.source, move.target):
+            await logs.log_dir(directory_id).disk.ready()
+        current, future = logs.log(move.key), logs.future(move.key)
+        if self._moves.get(move.key) is not move or current is None or future is None:
+            return IDLE_MS
+        try:
+            copied_bytes = copy_piece(current, future)
+        except StorageError as error:
+            if self._moves.get(move.key) is move:
+                self._lost(move, error)
+            return 0
+        except LogError as error:
+            self.cancel(move, f"it cannot be copied: {error}")
+            return 0
+        move.copied_bytes += copied_bytes
+        self.quota.record(copied_bytes, _now_ms())
+        self._happen(move, Happened.CAUGHT_UP if has_caught_up(current, future) else Happened.COPIED)
+        return 0 if copied_bytes else IDLE_MS
+
+    async def _pause(self, wait_ms: float) -> None:
+        """Wait, but not longer than until something happens; let others run in any case."""
+        if wait_ms <= 0:
+            await asyncio.sleep(0)
+            return
+        self._woken.clear()
+        try:
+            async with asyncio.timeout(wait_ms / 1000):
+                await self._woken.wait()
+        except TimeoutError:
+            pass
+
+    def _throttle(self) -> None:
+        configs = self.broker.view.configs
+        value = configs.get((str(self.broker.config.broker_id), THROTTLE), configs.get(("", THROTTLE), ""))
+        wanted = int(value) if value.isdecimal() else None
+        if wanted != self.quota.bytes_per_second:
+            self.quota.bytes_per_second = wanted
+            self._woken.set()
+
+    def _path(self, directory_id: bytes) -> str:
+        return next(log_dir.path for log_dir in self.broker.config.log_dirs if log_dir.directory_id == directory_id)
+
+
+def _now_ms() -> float:
+    return asyncio.get_running_loop().time() * 1000

@@ -1,0 +1,80 @@
+"""Settles what the last run of a broker left of its moves, before any replica is placed (Kafka's
+`LogManager.recoverAbandonedFutureLogs` and `ReplicaManager.maybeAddLogDirFetchers`)."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.log_dirs.errors import StorageError
+from mockraft.brokers.log_dirs.logs import HeldLog
+from mockraft.brokers.moves.recovery import Found, Recovery, recover
+from mockraft.brokers.observer import FatalError
+
+if TYPE_CHECKING:
+    from mockraft.brokers.broker import SimulatedBroker
+
+_log = logging.getLogger(__name__)
+
+
+def settle(broker: SimulatedBroker, doubled: list[HeldLog]) -> None:
+    """Promote, resume or leave alone what was found, by what the metadata says; `doubled` are second current logs.
+
+    FatalError when of two current logs the metadata names neither.
+    """
+    second = {held.key: held for held in doubled}
+    future = {held.key: held for held in broker.logs.held(future=True)}
+    for key in dict.fromkeys([*second, *future]):
+        try:
+            _settle(broker, key, second.get(key), future.get(key))
+        except StorageError as error:
+            _log.warning("broker %d: %s", broker.config.broker_id, error)
+
+
+def _settle(broker: SimulatedBroker, key: ReplicaKey, second: HeldLog | None, future: HeldLog | None) -> None:
+    logs, directories = broker.logs, broker.directories
+    replica = broker.view.replicas.get(key)
+    if replica is None:
+        # As every log that the metadata does not want here, it is put aside.
+        logs.mark_stray(key, future=True)
+        return
+    current = [] if (directory := logs.directory_of(key)) is None or logs.is_lost(key) else [directory]
+    if second is not None:
+        current.append(second.log_dir.directory_id)
+    found = Found(current, future.log_dir.directory_id if future else None, replica.directory, directories.has_offline)
+    recovered = recover(found)
+    match recovered.recovery:
+        case Recovery.PROMOTE:
+            logs.promote(key)
+        case Recovery.RESUME:
+            assert future is not None
+            broker.movers.resume(key, future.topic, current[0], future.log_dir.directory_id)
+        case Recovery.OFFLINE:
+            directories.placed[key] = replica.directory
+            directories.lost.add(key)
+        case Recovery.KEEP_ONE:
+            _keep(broker, second, recovered.keep)
+            _settle(broker, key, None, future)
+        case Recovery.REFUSE:
+            raise FatalError(_said_doubled(broker, key, current))
+        case Recovery.NOTHING:
+            return
+
+
+def _keep(broker: SimulatedBroker, second: HeldLog | None, keep: bytes | None) -> None:
+    assert second is not None
+    if second.log_dir.directory_id == keep:
+        broker.logs.keep(second)
+    else:
+        broker.logs.drop(second)
+    _log.info("%s-%d was being moved when the broker died: one of two logs is kept", second.topic, second.key[1])
+
+
+def _said_doubled(broker: SimulatedBroker, key: ReplicaKey, directory_ids: list[bytes]) -> str:
+    name = f"{broker.view.topics.get(key[0], '')}-{key[1]}"
+    paths = " and ".join(f"{broker.logs.log_dir(directory_id).path}/{name}" for directory_id in directory_ids)
+    return (
+        f"Duplicate log directories for {name} are found: {paths}, and the metadata names neither directory. Delete one"
+        " of the two, best the one in the directory that is known to have failed recently"
+    )

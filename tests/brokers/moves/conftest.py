@@ -1,0 +1,149 @@
+"""A broker with three directories and no controller: what it would tell one is kept, and acknowledged on demand."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from mockraft.brokers import SimulatedBroker
+from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.config import draw_config
+from mockraft.brokers.log_dirs.failing_disk import FailingDisk
+from mockraft.brokers.log_dirs.log_dir import LogDir
+from mockraft.brokers.log_dirs.logs import Logs
+from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
+from mockraft.brokers.log_dirs.replica_log import ReplicaLog
+from mockraft.wire import record_batch
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.feature_level_record import FeatureLevelRecord
+from mockraft.wire.records.partition_record import PartitionRecord
+from mockraft.wire.records.topic_record import TopicRecord
+
+PATHS = ("/d0", "/d1", "/d2")
+
+
+def batch(*values: str, epoch: int = 0, at: int = 0) -> bytes:
+    return record_batch.encode(
+        [value.encode() for value in values], base_offset=at, leader_epoch=epoch, timestamp_ms=1000
+    )
+
+
+class Bench:
+    """The broker, and what a controller and clients would do to it."""
+
+    def __init__(self, **options: Any) -> None:
+        config = draw_config(
+            1, "a-cluster", (("127.0.0.1", 9),), random.Random(1), log_dir_paths=PATHS, serve_clients=True, **options
+        )
+        self.broker = SimulatedBroker(config)
+        self.files = {log_dir.path: MemoryDisk(log_dir.path) for log_dir in config.log_dirs}
+        self.disks = {path: FailingDisk(files) for path, files in self.files.items()}
+        self.broker.logs = Logs([LogDir(self.disks[each.path], each.directory_id) for each in config.log_dirs])
+        self.broker.logs.on_error = self._failed
+        self.told: list[tuple[ReplicaKey, bytes]] = []
+        self.accepted: Callable[[], None] | None = None
+        self.broker.directories.assign = self._assign  # type: ignore[method-assign]
+        self.apply(FeatureLevelRecord(name="metadata.version", feature_level=30))
+
+    def apply(self, *records: Any) -> None:
+        """Commit records of metadata."""
+        for record in records:
+            at = RecordAt(record, type(record).max_version)
+            self.broker.view.apply(at)
+            assert self.broker.image is not None
+            self.broker.image.apply(at)
+
+    def directory(self, path: str) -> bytes:
+        return self.broker.directories.find(path).directory_id
+
+    def create(self, topic: str, path: str = "/d0", partition: int = 0, *values: str) -> ReplicaKey:
+        """A replica of this broker in a directory, with one batch for each value."""
+        topic_id = topic.encode().rjust(16, b"t")[:16]
+        key = (topic_id, partition)
+        directory_id = self.directory(path)
+        self.apply(
+            TopicRecord(name=topic, topic_id=topic_id),
+            PartitionRecord(
+                topic_id=topic_id, partition_id=partition, replicas=[1], isr=[1], leader=1, directories=[directory_id]
+            ),
+        )
+        log = self.broker.logs.create(key, topic, directory_id)
+        self.broker.directories.placed[key] = directory_id
+        for value in values:
+            log.append_as_leader(batch(value), 0, 1000)
+        return key
+
+    def log(self, key: ReplicaKey) -> ReplicaLog:
+        log = self.broker.logs.log(key)
+        assert log is not None
+        return log
+
+    def future(self, key: ReplicaKey) -> ReplicaLog:
+        log = self.broker.logs.future(key)
+        assert log is not None
+        return log
+
+    def path_of(self, key: ReplicaKey, *, future: bool = False) -> str | None:
+        """The path of the directory that a replica's log lies in."""
+        directory_id = self.broker.logs.directory_of(key, future=future)
+        return None if directory_id is None else self.broker.directories.find(directory_id).path
+
+    def names(self) -> dict[str, list[str]]:
+        """What lies in each directory, without the unique part of names."""
+        return {
+            path: [name.split(".")[0] + name[name.rfind("-") :] * ("." in name) for name in files.names()]
+            for path, files in self.files.items()
+        }
+
+    def acknowledge(self) -> None:
+        """The controller takes what it was told last."""
+        accepted, self.accepted = self.accepted, None
+        assert accepted is not None, "it was told nothing that is waited for"
+        accepted()
+
+    def throttle(self, value: str | None, broker: str = "1") -> None:
+        """Set the throttle in the metadata."""
+        name = "replica.alter.log.dirs.io.max.bytes.per.second"
+        self.apply(ConfigRecord(resource_type=4, resource_name=broker, name=name, value=value))
+        self.broker.movers.metadata_advanced()
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        """Let the movers run until it is so."""
+        async with asyncio.timeout(20):
+            while not condition():
+                await asyncio.sleep(0.001)
+
+    def _assign(
+        self, key: ReplicaKey, directory_id: bytes, _reason: str, on_accepted: Callable[[], None] | None = None
+    ) -> None:
+        self.told.append((key, directory_id))
+        self.accepted = on_accepted
+
+    def _failed(self, log_dir: LogDir, error: OSError, _key: ReplicaKey | None) -> None:
+        self.broker.logs.take_offline(log_dir.directory_id, str(error))
+        self.broker.directories.offline[log_dir.directory_id] = str(error)
+        self.broker.movers.directory_offline(log_dir.directory_id)
+
+
+@pytest.fixture
+async def make_bench() -> AsyncIterator[Callable[..., Bench]]:
+    """Makes brokers, with options of `draw_config`."""
+    made: list[Bench] = []
+
+    def make(**options: Any) -> Bench:
+        made.append(Bench(**options))
+        return made[-1]
+
+    yield make
+    for bench in made:
+        await bench.broker.kill()
+
+
+@pytest.fixture
+def bench(make_bench: Callable[..., Bench]) -> Bench:
+    """One broker."""
+    return make_bench()

@@ -1,0 +1,205 @@
+"""A broker moves replicas between its directories: the good case, throttles, turns and what is told meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mockraft.brokers.moves.asking import ask_to_move
+from mockraft.brokers.moves.errors import MoveEndedError, MoveRefusedError
+from mockraft.brokers.moves.move import Stage
+from mockraft.brokers.moves.movers import Move
+from mockraft.wire import record_batch
+from mockraft.wire.records.partition_change_record import PartitionChangeRecord
+
+
+def batch(value: str) -> bytes:
+    return record_batch.encode([value.encode()], base_offset=0, leader_epoch=0, timestamp_ms=1000)
+
+
+def begin(bench: Any, topic: str, path: str, partition: int = 0) -> Move:
+    move = ask_to_move(bench.broker.movers, topic, partition, path)
+    assert move is not None
+    return move
+
+
+async def test_a_replica_is_moved_once_the_controller_agrees(bench: Any) -> None:
+    key = bench.create("a", "/d0", 0, "x", "y", "z")
+    move = begin(bench, "a", "/d1")
+    assert bench.names() == {"/d0": ["a-0"], "/d1": ["a-0-future"], "/d2": []}
+    await bench.until(lambda: bench.told)
+    assert bench.told == [(key, bench.directory("/d1"))]
+    assert (move.stage, bench.path_of(key), bench.path_of(key, future=True)) == (Stage.QUEUED, "/d0", "/d1")
+    bench.acknowledge()
+    await bench.until(move.ended.is_set)
+    assert move.stage is Stage.DONE
+    assert bench.names() == {"/d0": [], "/d1": ["a-0"], "/d2": []}
+    assert bench.path_of(key) == "/d1"
+    assert bench.log(key).end_offset == 3
+    assert bench.log(key).read(0, 10_000).count(b"y") == 1
+    assert bench.broker.directories.placed[key] == bench.directory("/d1")
+    assert bench.broker.directories.moving == {}
+    assert bench.told == [(key, bench.directory("/d1"))]
+    assert bench.broker.moves == ()
+
+
+async def test_what_is_appended_while_the_controller_thinks_is_copied_too(bench: Any) -> None:
+    key = bench.create("a", "/d0", 0, "x")
+    move = begin(bench, "a", "/d1")
+    await bench.until(lambda: bench.told)
+    for value in ("y", "z"):
+        bench.log(key).append_as_leader(batch(value), 0, 1000)
+        await bench.until(lambda: bench.future(key).end_offset == bench.log(key).end_offset)
+        assert move.stage is Stage.QUEUED
+    bench.log(key).append_as_leader(batch("last"), 0, 1000)
+    bench.acknowledge()
+    assert (move.stage, bench.path_of(key)) == (Stage.ACCEPTED, "/d0")
+    await bench.until(move.ended.is_set)
+    assert (bench.path_of(key), bench.log(key).end_offset) == ("/d1", 4)
+    assert b"last" in bench.log(key).read(3, 10_000)
+
+
+async def test_high_watermark_and_start_of_the_log_move_with_it(bench: Any) -> None:
+    key = bench.create("a", "/d0", 0, "x", "y", "z")
+    bench.log(key).high_watermark = 2
+    bench.log(key).advance_start_offset(1)
+    begin(bench, "a", "/d1")
+    await bench.until(lambda: bench.told)
+    bench.acknowledge()
+    await bench.until(lambda: bench.path_of(key) == "/d1")
+    log = bench.log(key)
+    assert (log.start_offset, log.high_watermark, log.end_offset) == (1, 2, 3)
+
+
+async def test_the_awaited_form_returns_when_the_replica_serves_from_there(bench: Any) -> None:
+    key = bench.create("a", "/d0", 0, "x")
+    waiting = asyncio.create_task(bench.broker.move_replica("a", 0, "/d1"))
+    await bench.until(lambda: bench.told)
+    assert not waiting.done()
+    bench.acknowledge()
+    await waiting
+    assert bench.path_of(key) == "/d1"
+    await bench.broker.move_replica("a", 0, "/d1")
+    assert len(bench.told) == 1
+
+
+async def test_a_move_to_where_it_is_is_nothing(bench: Any) -> None:
+    key = bench.create("a", "/d0", 0, "x")
+    assert ask_to_move(bench.broker.movers, "a", 0, "/d0") is None
+    assert bench.names()["/d0"] == ["a-0"]
+    assert bench.broker.directories.preferred == {}
+    assert bench.path_of(key) == "/d0"
+
+
+async def test_a_move_asked_for_twice_is_one(bench: Any) -> None:
+    bench.create("a", "/d0", 0, "x")
+    assert begin(bench, "a", "/d1") is begin(bench, "a", "/d1")
+    assert bench.names()["/d1"] == ["a-0-future"]
+
+
+async def test_a_leader_change_does_not_disturb_a_move(bench: Any) -> None:
+    key = bench.create("a", "/d0", 0, "x")
+    move = begin(bench, "a", "/d1")
+    await bench.until(lambda: bench.told)
+    bench.apply(PartitionChangeRecord(topic_id=key[0], partition_id=0, leader=2, isr=[1, 2], replicas=[1, 2]))
+    bench.broker.movers.metadata_advanced()
+    bench.log(key).append_as_follower(
+        record_batch.encode([b"from the new leader"], base_offset=1, leader_epoch=7, timestamp_ms=1)
+    )
+    bench.acknowledge()
+    await bench.until(move.ended.is_set)
+    assert (move.stage, bench.log(key).end_offset, bench.log(key).latest_epoch) == (Stage.DONE, 2, 7)
+
+
+async def test_a_follower_that_is_cut_back_cuts_its_copy_back(bench: Any) -> None:
+    key = bench.create("a", "/d0", 0, "x", "y", "z")
+    move = begin(bench, "a", "/d1")
+    await bench.until(lambda: bench.told)
+    bench.log(key).truncate_to(1)
+    bench.log(key).append_as_follower(record_batch.encode([b"other"], base_offset=1, leader_epoch=3, timestamp_ms=1))
+    bench.acknowledge()
+    await bench.until(move.ended.is_set)
+    assert move.stage is Stage.DONE
+    assert bench.log(key).leader_epochs == ((0, 0), (3, 1))
+    assert b"other" in bench.log(key).read(1, 10_000)
+
+
+async def test_progress_says_what_is_left(bench: Any) -> None:
+    key = bench.create("a", "/d0", 0, "x", "y", "z")
+    bench.throttle("0")
+    bench.broker.movers.quota.record(1, asyncio.get_running_loop().time() * 1000)
+    begin(bench, "a", "/d1")
+    (progress,) = bench.broker.moves
+    assert progress[:6] == ("a", 0, "/d0", "/d1", Stage.COPYING, 3)
+    assert (progress.bytes_left, progress.eta_ms) == (bench.log(key).size_bytes, None)
+    bench.throttle(None)
+    await bench.until(lambda: bench.told)
+    (progress,) = bench.broker.moves
+    assert progress[4:] == (Stage.QUEUED, 0, 0, 0.0)
+
+
+async def test_the_throttle_comes_from_the_metadata_the_brokers_own_first(bench: Any) -> None:
+    assert bench.broker.movers.quota.bytes_per_second is None
+    bench.throttle("5000", "")
+    assert bench.broker.movers.quota.bytes_per_second == 5000
+    bench.throttle("700")
+    assert bench.broker.movers.quota.bytes_per_second == 700
+    bench.throttle(None)
+    assert bench.broker.movers.quota.bytes_per_second == 5000
+    bench.throttle(None, "")
+    assert bench.broker.movers.quota.bytes_per_second is None
+
+
+async def test_a_throttled_move_waits_and_goes_on_when_it_may(bench: Any) -> None:
+    key = bench.create("a", "/d0", 0, *("x" * 700_000 for _ in range(6)))
+    bench.throttle("1")
+    begin(bench, "a", "/d1")
+    await bench.until(lambda: bench.future(key).end_offset)
+    copied = bench.future(key).end_offset
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert bench.future(key).end_offset == copied < 6
+    assert bench.told == []
+    bench.throttle("100000000000")
+    await bench.until(lambda: bench.told)
+    assert bench.future(key).end_offset == 6
+
+
+async def test_one_mover_takes_one_replica_after_the_other(make_bench: Callable[..., Any]) -> None:
+    bench = make_bench(properties={"num.replica.alter.log.dirs.threads": "1"})
+    keys = [bench.create(topic, "/d0", 0, "x") for topic in ("c", "a", "b")]
+    for topic in ("c", "b", "a"):
+        begin(bench, topic, "/d1")
+    for topic in ("a", "b", "c"):
+        await bench.until(lambda: bench.accepted)
+        assert bench.told[-1][0][0].endswith(topic.encode())
+        bench.acknowledge()
+    await bench.until(lambda: not bench.broker.moves)
+    assert {bench.path_of(key) for key in keys} == {"/d1"}
+
+
+async def test_several_movers_share_the_work(make_bench: Callable[..., Any]) -> None:
+    bench = make_bench(properties={"num.replica.alter.log.dirs.threads": "2"})
+    keys = [bench.create("a", "/d0", partition, "x") for partition in range(2)]
+    for partition in range(2):
+        begin(bench, "a", "/d1", partition)
+    await bench.until(lambda: len(bench.told) == 2)
+    assert {key for key, _ in bench.told} == set(keys)
+
+
+async def test_a_broker_that_is_killed_tells_who_waits(bench: Any) -> None:
+    key = bench.create("a", "/d0", 0, "x")
+    waiting = asyncio.create_task(bench.broker.move_replica("a", 0, "/d1"))
+    await bench.until(lambda: bench.told)
+    await bench.broker.kill()
+    with pytest.raises(MoveEndedError, match="a-0 was not moved to /d1: the broker stopped"):
+        await waiting
+    assert bench.names()["/d1"] == ["a-0-future"]
+    assert bench.broker.directories.placed[key] == bench.directory("/d0")
+
+
+async def test_a_refused_move_says_why(bench: Any) -> None:
+    with pytest.raises(MoveRefusedError, match="Log dir /elsewhere is not found in the config"):
+        await bench.broker.move_replica("a", 0, "/elsewhere")

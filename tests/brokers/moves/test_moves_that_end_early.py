@@ -1,0 +1,213 @@
+"""Moves that do not end as they were meant to: cancelled, replaced, or what they were of or went to is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from typing import Any
+
+import pytest
+from mockraft.brokers.moves.asking import ask_to_move
+from mockraft.brokers.moves.errors import MoveEndedError, MoveRefusedError
+from mockraft.brokers.moves.move import Stage
+from mockraft.brokers.moves.movers import Move
+from mockraft.wire import error_codes, record_batch
+from mockraft.wire.records.partition_change_record import PartitionChangeRecord
+from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
+
+BATCH = record_batch.encode([b"more"], base_offset=0, leader_epoch=0, timestamp_ms=1000)
+
+
+def begin(bench: Any, topic: str, path: str) -> Move:
+    move = ask_to_move(bench.broker.movers, topic, 0, path)
+    assert move is not None
+    return move
+
+
+def hold(bench: Any) -> None:
+    """Let nothing be copied."""
+    bench.throttle("0")
+    bench.broker.movers.quota.record(1, asyncio.get_running_loop().time() * 1000)
+
+
+async def moved_to(bench: Any, stage: Stage) -> tuple[Any, Move]:
+    """A replica on its way from /d0 to /d1, at a stage."""
+    key = bench.create("a", "/d0", 0, "x", "y")
+    if stage is Stage.COPYING:
+        hold(bench)
+    move = begin(bench, "a", "/d1")
+    if stage is not Stage.COPYING:
+        await bench.until(lambda: bench.accepted)
+    if stage is Stage.ACCEPTED:
+        hold(bench)
+        bench.acknowledge()
+    assert move.stage is stage
+    return key, move
+
+
+STAGES = [Stage.COPYING, Stage.QUEUED, Stage.ACCEPTED]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_replica_asked_to_stay_stays(bench: Any, stage: Stage) -> None:
+    key, move = await moved_to(bench, stage)
+    told = len(bench.told)
+    assert ask_to_move(bench.broker.movers, "a", 0, "/d0") is None
+    assert (move.stage, move.why) == (Stage.OVER, "it was asked to stay")
+    assert bench.names() == {"/d0": ["a-0"], "/d1": [], "/d2": []}
+    reverted = [(key, bench.directory("/d0"))] if stage is not Stage.COPYING else []
+    assert bench.told[told:] == reverted
+    assert bench.broker.directories.moving == {}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_replica_asked_elsewhere_goes_there_instead(bench: Any, stage: Stage) -> None:
+    key, move = await moved_to(bench, stage)
+    instead = begin(bench, "a", "/d2")
+    assert (move.stage, move.why) == (Stage.OVER, "replaced by a move to /d2")
+    assert bench.names() == {"/d0": ["a-0"], "/d1": [], "/d2": ["a-0-future"]}
+    bench.throttle(None)
+    await bench.until(lambda: bench.told and bench.told[-1] == (key, bench.directory("/d2")))
+    bench.acknowledge()
+    await bench.until(instead.ended.is_set)
+    assert bench.names() == {"/d0": [], "/d1": [], "/d2": ["a-0"]}
+
+
+async def test_the_answer_about_a_move_that_was_replaced_means_nothing(bench: Any) -> None:
+    key, _ = await moved_to(bench, Stage.QUEUED)
+    late = bench.accepted
+    hold(bench)
+    instead = begin(bench, "a", "/d2")
+    late()
+    assert instead.stage is Stage.COPYING
+    assert bench.path_of(key) == "/d0"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_target_that_fails_ends_the_move(bench: Any, stage: Stage) -> None:
+    key, move = await moved_to(bench, stage)
+    told = len(bench.told)
+    bench.disks["/d1"].fail()
+    bench.throttle(None)
+    bench.log(key).append_as_leader(BATCH, 0, 1000)
+    await bench.until(move.ended.is_set)
+    assert move.stage is Stage.OVER
+    assert move.why == "/d1 is offline"
+    assert (bench.path_of(key), bench.log(key).end_offset) == ("/d0", 3)
+    assert bench.told[told:] == ([(key, bench.directory("/d0"))] if stage is not Stage.COPYING else [])
+    assert bench.names()["/d1"] == ["a-0-future"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_source_that_fails_ends_the_move(bench: Any, stage: Stage) -> None:
+    key, move = await moved_to(bench, stage)
+    told = len(bench.told)
+    bench.disks["/d0"].fail()
+    bench.broker.logs.on_error(bench.broker.logs.log_dir(bench.directory("/d0")), OSError(errno.EIO, "broken"), None)
+    await bench.until(move.ended.is_set)
+    assert (move.stage, move.why) == (Stage.OVER, "/d0 is offline")
+    # Told of its directory, which is offline: the controller takes this broker out of the ISR.
+    assert bench.told[told:] == ([(key, bench.directory("/d0"))] if stage is not Stage.COPYING else [])
+    assert bench.broker.logs.log(key) is None
+    assert bench.path_of(key, future=True) == "/d1"
+
+
+async def test_a_source_that_cannot_be_read_is_lost(bench: Any) -> None:
+    _, move = await moved_to(bench, Stage.COPYING)
+    bench.disks["/d0"].fail()
+    bench.throttle(None)
+    await bench.until(move.ended.is_set)
+    assert (move.stage, move.why) == (Stage.OVER, "/d0 is offline")
+    assert "/d0" not in [each.path for each in bench.broker.logs.live()]
+
+
+async def test_a_target_that_is_full_midway_ends_the_move(bench: Any) -> None:
+    key, move = await moved_to(bench, Stage.COPYING)
+    bench.disks["/d1"].fill()
+    bench.throttle(None)
+    await bench.until(move.ended.is_set)
+    assert (move.stage, move.why, bench.path_of(key)) == (Stage.OVER, "/d1 is offline", "/d0")
+
+
+@pytest.mark.parametrize("error", [errno.EROFS, errno.ENOSPC, errno.EACCES])
+async def test_a_target_that_takes_no_files_refuses_the_move(bench: Any, error: int) -> None:
+    key = bench.create("a", "/d0", 0, "x")
+    bench.disks["/d1"].fail(error)
+    with pytest.raises(MoveRefusedError) as refused:
+        begin(bench, "a", "/d1")
+    assert refused.value.error_code == error_codes.KAFKA_STORAGE_ERROR
+    assert bench.broker.moves == ()
+    assert bench.path_of(key) == "/d0"
+    assert bench.broker.logs.log_dir(bench.directory("/d1")).offline
+
+
+async def test_while_a_directory_is_offline_no_move_begins(bench: Any) -> None:
+    _, move = await moved_to(bench, Stage.QUEUED)
+    bench.broker.directories.offline[b"somewhere"] = "broken"
+    with pytest.raises(MoveRefusedError) as refused:
+        begin(bench, "a", "/d2")
+    assert refused.value.error_code == error_codes.KAFKA_STORAGE_ERROR
+    assert move.stage is Stage.OVER
+    assert bench.names() == {"/d0": ["a-0"], "/d1": [], "/d2": []}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_topic_deleted_meanwhile_leaves_nothing(bench: Any, stage: Stage) -> None:
+    key, move = await moved_to(bench, stage)
+    told = len(bench.told)
+    bench.apply(RemoveTopicRecord(topic_id=key[0]))
+    bench.broker.logs.remove(key)
+    bench.broker.movers.metadata_advanced()
+    assert (move.stage, move.why) == (Stage.OVER, "the replica is on this broker no longer")
+    assert bench.names() == {"/d0": [], "/d1": [], "/d2": []}
+    assert bench.told[told:] == []
+
+
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_replica_reassigned_away_meanwhile_leaves_nothing(bench: Any, stage: Stage) -> None:
+    key, move = await moved_to(bench, stage)
+    bench.apply(PartitionChangeRecord(topic_id=key[0], partition_id=0, replicas=[2], isr=[2], leader=2))
+    bench.broker.logs.remove(key)
+    bench.broker.movers.metadata_advanced()
+    assert move.stage is Stage.OVER
+    assert bench.names() == {"/d0": [], "/d1": [], "/d2": []}
+
+
+async def test_a_log_that_cannot_be_copied_stays_whole_where_it_is(bench: Any) -> None:
+    key, move = await moved_to(bench, Stage.COPYING)
+    bench.disks["/d0"].corrupt("a-0/00000000000000000000.log", 10)
+    bench.throttle(None)
+    await bench.until(move.ended.is_set)
+    assert (move.stage, bench.path_of(key)) == (Stage.OVER, "/d0")
+    assert bench.names()["/d1"] == []
+
+
+async def test_who_waits_for_a_move_hears_how_it_ended(bench: Any) -> None:
+    bench.create("a", "/d0", 0, "x")
+    hold(bench)
+    waiting = asyncio.create_task(bench.broker.move_replica("a", 0, "/d1"))
+    await bench.until(lambda: bench.broker.moves)
+    ask_to_move(bench.broker.movers, "a", 0, "/d0")
+    with pytest.raises(MoveEndedError, match="a-0 was not moved to /d1: it was asked to stay"):
+        await waiting
+
+
+async def test_a_failed_disk_ends_its_moves_and_no_others(bench: Any) -> None:
+    kept = bench.create("b", "/d0", 0, "x")
+    _, lost = await moved_to(bench, Stage.COPYING)
+    other = begin(bench, "b", "/d2")
+    bench.broker.movers.directory_offline(bench.directory("/d1"))
+    assert (lost.stage, other.stage) == (Stage.OVER, Stage.COPYING)
+    bench.throttle(None)
+    await bench.until(lambda: bench.accepted)
+    bench.acknowledge()
+    await bench.until(other.ended.is_set)
+    assert bench.path_of(kept) == "/d2"
+
+
+async def test_a_swap_that_cannot_remove_the_old_log_has_happened_all_the_same(bench: Any) -> None:
+    key, move = await moved_to(bench, Stage.QUEUED)
+    bench.disks["/d0"].fail()
+    bench.acknowledge()
+    await bench.until(move.ended.is_set)
+    assert (move.stage, bench.path_of(key)) == (Stage.DONE, "/d1")
