@@ -181,8 +181,10 @@ class SimulatedBroker(DiskFaults, ReplicaMoves):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for held in (*self.parts, self._channel, self.replication):
-            await held.close()
+        for part in self.parts:
+            await part.close()
+        await self._channel.close()
+        await self.replication.close()
 
     async def wait_stopped(self) -> None:
         """Return once the broker has stopped, and close what it held."""

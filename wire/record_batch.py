@@ -172,7 +172,7 @@ def read_batch(data: bytes, header: BatchHeader) -> Batch:
     timestamps_ms: list[int] = []
     fixed_time = header.max_timestamp_ms if header.attributes & _LOG_APPEND_TIME else None
     for index in range(header.record_count):
-        length, position = _read_varint(data, position, header.end)
+        length, position = read_varint(data, position, header.end)
         end = position + length
         if length < 0 or end > header.end:
             raise WireError(f"record {index} of the batch at {header.position}: length {length} leaves the batch")
@@ -187,13 +187,13 @@ def read_batch(data: bytes, header: BatchHeader) -> Batch:
 
 def _read_record(data: bytes, position: int, end: int, index: int) -> tuple[bytes | None, bytes | None, int]:
     """Key, value and timestamp delta of the record that fills `position` to `end` (attributes to headers)."""
-    time_delta, position = _read_varint(data, position + 1, end)
-    offset_delta, position = _read_varint(data, position, end)
+    time_delta, position = read_varint(data, position + 1, end)
+    offset_delta, position = read_varint(data, position, end)
     if offset_delta != index:
         raise WireError(f"record {index} of a batch: offset delta {offset_delta}, not contiguous")
     key, position = _read_bytes(data, position, end, index)
     value, position = _read_bytes(data, position, end, index)
-    headers, position = _read_varint(data, position, end)
+    headers, position = read_varint(data, position, end)
     if headers:
         raise WireError(f"record {index} of a batch: {headers} headers, metadata records have none")
     if position != end:
@@ -202,7 +202,7 @@ def _read_record(data: bytes, position: int, end: int, index: int) -> tuple[byte
 
 
 def _read_bytes(data: bytes, position: int, end: int, index: int) -> tuple[bytes | None, int]:
-    length, position = _read_varint(data, position, end)
+    length, position = read_varint(data, position, end)
     if length == -1:
         return None, position
     if length < 0 or position + length > end:
@@ -210,7 +210,7 @@ def _read_bytes(data: bytes, position: int, end: int, index: int) -> tuple[bytes
     return data[position : position + length], position + length
 
 
-def _read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
+def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
     """A zigzag varint (of at most 10 bytes) before `end` and the position after it."""
     value = shift = 0
     while position < end:

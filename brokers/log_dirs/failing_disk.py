@@ -16,20 +16,16 @@ class FailingDisk:
     What happens depends only on the calls made and on the seed given, never on the clock.
     """
 
-    __slots__ = ("_chance", "_disk", "_error", "_is_full", "_probability", "slow_ms")
+    __slots__ = ("_chance", "_disk", "_error", "_is_full", "_probability", "root", "slow_ms")
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
+        self.root = disk.root
         self.slow_ms = 0.0
         self._error = 0
         self._is_full = False
         self._probability = 0.0
         self._chance: random.Random | None = None
-
-    @property
-    def root(self) -> str:
-        """The absolute path that tools are shown."""
-        return self._disk.root
 
     @property
     def is_failing(self) -> bool:

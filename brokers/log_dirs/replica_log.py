@@ -16,6 +16,7 @@ from mockraft.brokers.log_dirs.batch_headers import BatchHeader, check_from_clie
 from mockraft.brokers.log_dirs.disk import Disk
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.leader_epochs import LeaderEpochs
+from mockraft.brokers.log_dirs.record_times import times
 from mockraft.brokers.log_dirs.segment_files import SegmentFiles
 from mockraft.wire import error_codes
 
@@ -39,7 +40,7 @@ def _on_disk(method: Callable[Concatenate[ReplicaLog, P], R]) -> Callable[Concat
     """What the disk says no to becomes what `failed` makes of it; a log that is closed says no itself."""
 
     @functools.wraps(method)
-    def guarded(self: ReplicaLog, *args: P.args, **kwargs: P.kwargs) -> R:
+    def guarded(self: ReplicaLog, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if self.is_closed:
                 raise OSError(errno.EBADF, "the log is closed", f"{self._disk.root}/{self.dir_name}")
@@ -237,7 +238,7 @@ class ReplicaLog:
     def offset_for_timestamp(self, ms: int) -> tuple[int, int] | None:
         """The first record of this time or later, as (offset, timestamp); None when there is none.
 
-        Compressed records are not looked into: it is then the first one of their batch.
+        Of records compressed with other than gzip it is the first one of their batch, with the batch's largest time.
         """
         for segment in self._files.segments:
             segment.load(self._disk, self.dir_name)
@@ -245,8 +246,16 @@ class ReplicaLog:
                 continue
             for header in segment.batches_from(self._disk, self.dir_name, self.start_offset):
                 if header.max_timestamp_ms >= ms:
-                    return max(header.base_offset, self.start_offset), max(header.base_timestamp_ms, ms)
+                    for offset, time_ms in times(self._files.bytes_of(segment, header), header, self.start_offset):
+                        if time_ms >= ms:
+                            return offset, time_ms
         return None
+
+    @_on_disk
+    def max_timestamp(self) -> tuple[int, int] | None:
+        """The first record of the latest time in the log, as (offset, timestamp); None when it is empty."""
+        latest = max((header.max_timestamp_ms for header in self.batches(self.start_offset)), default=None)
+        return None if latest is None else self.offset_for_timestamp(latest)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch up to `epoch` and where it ends; (-1, -1) when `epoch` is newer than all."""

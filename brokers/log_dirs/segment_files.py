@@ -106,6 +106,10 @@ class SegmentFiles:
             end = header.end
         return data[:end]
 
+    def bytes_of(self, segment: Segment, header: BatchHeader) -> bytes:
+        """All bytes of one batch."""
+        return self._disk.read(self._path(segment), header.position, header.end - header.position)
+
     def cut(self, offset: int) -> int:
         """Cut from the batch that holds `offset` on; returns where the log ends now."""
         index = self._index(offset)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Callable
 
 import pytest
+from crc32c import crc32c
 from mockraft.brokers.log_dirs.disk import Disk
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
@@ -312,6 +315,40 @@ def test_a_record_is_found_by_its_time(disk: Disk, batch: MakeBatch) -> None:
     assert log.offset_for_timestamp(450) == (5, 500)
     assert log.offset_for_timestamp(900) == (9, 900)
     assert log.offset_for_timestamp(901) is None
+
+
+def with_times(*times_ms: int, gzip: bool = False) -> bytes:
+    """A batch of one record for each time."""
+    records = b""
+    for index, time_ms in enumerate(times_ms):
+        delta = 2 * (time_ms - times_ms[0]) if time_ms >= times_ms[0] else -2 * (time_ms - times_ms[0]) - 1
+        body = bytes((0, delta, 2 * index, 1, 0, 0))
+        records += bytes((2 * len(body),)) + body
+    count = len(times_ms)
+    header = struct.pack(">hiqqqhii", int(gzip), count - 1, times_ms[0], max(times_ms), -1, -1, -1, count)
+    body = header + (zlib.compress(records, wbits=31) if gzip else records)
+    return struct.pack(">qiibI", 0, 9 + len(body), 0, 2, crc32c(body)) + body
+
+
+@pytest.mark.parametrize("gzip", [False, True])
+def test_a_record_within_a_batch_is_found_by_its_time(disk: Disk, gzip: bool) -> None:
+    log = ReplicaLog(disk, "t-0")
+    log.append_as_leader(with_times(10, 20, 15, 40, gzip=gzip), 0, 0)
+    log.append_as_leader(with_times(50, 30, gzip=gzip), 0, 0)
+
+    found = [log.offset_for_timestamp(ms) for ms in (0, 11, 21, 41, 51)]
+    assert found == [(0, 10), (1, 20), (3, 40), (4, 50), None]
+    assert log.max_timestamp() == (4, 50)
+    log.high_watermark = 6
+    log.advance_start_offset(2)
+    assert log.offset_for_timestamp(0) == (2, 15)
+
+
+def test_of_records_compressed_otherwise_the_batch_is_found(log: ReplicaLog) -> None:
+    lz4 = with_header(with_times(10, 20), attributes=3)
+    log.append_as_leader(lz4, 0, 0)
+
+    assert log.offset_for_timestamp(15) == (0, 20)
 
 
 def test_a_log_is_renamed_and_removed_and_then_says_no(log: ReplicaLog, batch: MakeBatch, disk: Disk) -> None:
