@@ -19,6 +19,7 @@ from mockraft.brokers.channel import ControllerChannel, NotSentError
 from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of, registration_of
 from mockraft.brokers.directories import DIRECTORIES_FROM, Directories
 from mockraft.brokers.disk_faults import DiskFaults
+from mockraft.brokers.forwarding import Forwarding
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.lifecycle import BrokerState, End, Event, Lifecycle, Orders, Send
 from mockraft.brokers.listener.client_listener import ClientListener
@@ -79,10 +80,10 @@ class SimulatedBroker(DiskFaults, ReplicaMoves):
         self.storage = Storage(self)
         self.directories = Directories(self)
         self.movers = Movers(self)
+        self.forwarding = Forwarding(self) if config.serve_clients else None
         self.listener = ClientListener(self) if config.serve_clients else None
         self.parts: list[Part] = [self.storage, self.directories, self.movers]
-        if self.listener is not None:
-            self.parts.append(self.listener)
+        self.parts.extend(filter(None, (self.forwarding, self.listener)))
 
     @classmethod
     def joining(
@@ -110,6 +111,13 @@ class SimulatedBroker(DiskFaults, ReplicaMoves):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.shut_down(self.config.session_timeout_ms)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients find this broker, host:port. RuntimeError for a broker that serves none."""
+        if self.listener is None:
+            raise RuntimeError(f"broker {self.config.broker_id} serves no clients: start it with serve_clients=True")
+        return self.listener.bootstrap
 
     @property
     def state(self) -> BrokerState:

@@ -48,6 +48,12 @@ class ControllerChannel:
         self._connection: client.KafkaConnection | None = None
         self._moved = asyncio.Event()
 
+    @property
+    def api_versions(self) -> dict[int, tuple[int, int]] | None:
+        """What the controller offers, (min, max) by API key; None while there is no connection."""
+        connection = self._connection
+        return connection.api_versions if connection is not None and connection.is_open else None
+
     def controller_moved(self) -> None:
         """Wake a request that waits for a controller."""
         self._moved.set()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from mockraft.brokers.broker import SimulatedBroker
+    from mockraft.brokers.forwarding import Forwarding
     from mockraft.brokers.image import ClusterImage
 
 ANONYMOUS = "User:ANONYMOUS"
@@ -83,3 +84,10 @@ class RequestContext:
         image = self.broker.image
         assert image is not None, "a broker that serves clients has an image"
         return image
+
+    @property
+    def forwarding(self) -> Forwarding:
+        """The way to the controller."""
+        forwarding = self.broker.forwarding
+        assert forwarding is not None, "a broker that serves clients can forward"
+        return forwarding

@@ -62,10 +62,15 @@ def error(_request: Any, error_code: int, _message: str | None) -> Any:
 def _served(ctx: RequestContext) -> list[ApiVersion]:
     from mockraft.brokers.apis.registry import APIS
 
+    theirs = ctx.forwarding.api_versions
     served = []
-    for api in APIS.values():
+    for api_key, api in APIS.items():
         low, high = api.versions
-        served.append(ApiVersion(api_key=api.api_key, min_version=low, max_version=high))
+        if api.forwarded and theirs is not None:
+            their_low, their_high = theirs.get(api_key, (0, -1))
+            low, high = max(low, their_low), min(high, their_high)
+        if low <= high:
+            served.append(ApiVersion(api_key=api_key, min_version=low, max_version=high))
     return served
 
 

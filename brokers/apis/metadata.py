@@ -24,6 +24,7 @@ from mockraft.wire.messages.metadata_response import (
     MetadataResponseTopic,
 )
 
+AUTO_CREATE_TOPICS_ENABLE = "auto.create.topics.enable"
 TOPIC_IDS_FROM = 12
 NO_CONTROLLER = -1
 _NO_ID = bytes(16)
@@ -94,13 +95,22 @@ def _asked(request: Any, ctx: RequestContext) -> list[MetadataResponseTopic]:
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
     known = _known([image.topics_by_name[name] for name in names if name in image.topics_by_name], ctx)
     found = {topic.name for topic in known}
-    unknown = [_unknown(name) for name in names if name not in found]
-    return known + unknown
+    unknown = [name for name in names if name not in found]
+    if unknown and request.allow_auto_topic_creation and _creates_topics(ctx):
+        ctx.forwarding.creation.create([name for name in unknown if topic_names.is_valid(name)], ctx)
+        return known + [_unknown(name, _NO_ID) for name in unknown]
+    ids = {name: topic.topic_id for name in unknown if (topic := image.topics_by_name.get(name)) is not None}
+    return known + [_unknown(name, ids.get(name, _NO_ID)) for name in unknown]
 
 
-def _unknown(name: str) -> MetadataResponseTopic:
+def _creates_topics(ctx: RequestContext) -> bool:
+    return ctx.broker.config.properties.get(AUTO_CREATE_TOPICS_ENABLE, "true").lower() == "true"
+
+
+def _unknown(name: str, topic_id: bytes) -> MetadataResponseTopic:
     code = error_codes.UNKNOWN_TOPIC_OR_PARTITION if topic_names.is_valid(name) else error_codes.INVALID_TOPIC_EXCEPTION
-    return MetadataResponseTopic(error_code=code, name=name, is_internal=name in topic_names.INTERNAL)
+    internal = name in topic_names.INTERNAL
+    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, is_internal=internal)
 
 
 def _known(topics: Iterable[Topic], ctx: RequestContext) -> list[MetadataResponseTopic]:

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from mockraft.brokers.apis import alter_replica_log_dirs, api_versions, describe_log_dirs, metadata
+from mockraft.brokers.apis import (
+    alter_replica_log_dirs,
+    api_versions,
+    describe_client_quotas,
+    describe_cluster,
+    describe_log_dirs,
+    describe_topic_partitions,
+    describe_user_scram_credentials,
+    forwarded,
+    list_config_resources,
+    metadata,
+    refused,
+)
 from mockraft.brokers.apis.api import Api
 
 APIS: dict[int, Api] = {
     api.api_key: api
     for api in sorted(
         (
+            *forwarded.APIS,
+            *refused.APIS,
             alter_replica_log_dirs.API,
             api_versions.API,
+            describe_client_quotas.API,
+            describe_cluster.API,
             describe_log_dirs.API,
+            describe_topic_partitions.API,
+            describe_user_scram_credentials.API,
+            list_config_resources.API,
             metadata.API,
         ),
         key=lambda api: api.api_key,

@@ -18,6 +18,9 @@ TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
 METADATA_VERSION: Final = "metadata.version"
 
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Sorted (entity type, entity name) pairs; name None is the default entity."""
+
 NOT_MODELLED: Final = {
     "NoOpRecord": "it only moves the offset",
     "ProducerIdsRecord": "the controller hands out blocks of producer ids",
@@ -26,14 +29,13 @@ NOT_MODELLED: Final = {
     "RemoveAccessControlEntryRecord": "no authorizer is configured",
     "DelegationTokenRecord": "PLAINTEXT clients may not ask about tokens",
     "RemoveDelegationTokenRecord": "PLAINTEXT clients may not ask about tokens",
-    "ClientQuotaRecord": "clients are not throttled",
-    "UserScramCredentialRecord": "clients do not log in",
-    "RemoveUserScramCredentialRecord": "clients do not log in",
 }
 
 
 class ClusterImage:
     """Topics by id and by name, brokers and controllers by id, configs by (resource type, name), feature levels.
+
+    Client quotas are values by key by entity; of SCRAM credentials there are the iterations by mechanism by user.
 
     Nobody but :meth:`apply` and :meth:`clear` changes anything in it; `version` grows whenever they do.
     """
@@ -45,6 +47,8 @@ class ClusterImage:
         self.controllers: dict[int, ControllerNode] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.features: dict[str, int] = {}
+        self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
+        self.scram_iterations: dict[str, dict[int, int]] = {}
         self.version = 0
         self._transaction: list[RecordAt] | None = None
 
@@ -75,6 +79,8 @@ class ClusterImage:
             self.controllers,
             self.configs,
             self.features,
+            self.client_quotas,
+            self.scram_iterations,
         )
         for each in held:
             each.clear()
@@ -164,6 +170,25 @@ class ClusterImage:
         if not values:
             del self.configs[resource]
 
+    def _client_quota(self, record: Any) -> None:
+        entity = tuple(sorted((part.entity_type, part.entity_name) for part in record.entity))
+        values = self.client_quotas.setdefault(entity, {})
+        if record.remove:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
+        if not values:
+            del self.client_quotas[entity]
+
+    def _scram(self, record: Any) -> None:
+        self.scram_iterations.setdefault(record.name, {})[record.mechanism] = record.iterations
+
+    def _remove_scram(self, record: Any) -> None:
+        credentials = self.scram_iterations.get(record.name, {})
+        credentials.pop(record.mechanism, None)
+        if not credentials:
+            self.scram_iterations.pop(record.name, None)
+
 
 APPLIED: Final[Mapping[str, Callable[[ClusterImage, Any], None]]] = {
     "FeatureLevelRecord": ClusterImage._feature,
@@ -179,5 +204,8 @@ APPLIED: Final[Mapping[str, Callable[[ClusterImage, Any], None]]] = {
     "PartitionChangeRecord": ClusterImage._partition_change,
     "ClearElrRecord": ClusterImage._clear_elr,
     "ConfigRecord": ClusterImage._config,
+    "ClientQuotaRecord": ClusterImage._client_quota,
+    "UserScramCredentialRecord": ClusterImage._scram,
+    "RemoveUserScramCredentialRecord": ClusterImage._remove_scram,
 }
 """What each record does to the image; those of NOT_MODELLED and the three of transactions are not here."""

@@ -34,6 +34,7 @@ class Cluster:
             config=draw_config(1, "a-cluster", (("127.0.0.1", 9),), random.Random(1)),
             image=self.image,
             observer=SimpleNamespace(applied_offset=41, voters={3000: {}}),
+            forwarding=SimpleNamespace(api_versions=None),
         )
         self.apply(FeatureLevelRecord(name="metadata.version", feature_level=30))
 

@@ -44,6 +44,9 @@ async def test_a_client_must_name_its_software_properly(cluster: Any) -> None:
     assert (response.error_code, response.api_keys) == (error_codes.INVALID_REQUEST, [])
 
 
-async def test_a_forwarded_answer_is_never_promised_beyond_ours(cluster: Any) -> None:
-    versions = {each.api_key: each for each in (await cluster.ask(ASKED)).api_keys}
-    assert versions[api_keys.METADATA].max_version == 13
+async def test_of_what_a_controller_answers_only_what_it_has_is_told(cluster: Any) -> None:
+    cluster.broker.forwarding.api_versions = {api_keys.CREATE_TOPICS: (0, 6), api_keys.METADATA: (0, 1)}
+    told = {each.api_key: each for each in (await cluster.ask(ASKED)).api_keys}
+    assert told[api_keys.METADATA].max_version == 13
+    assert (told[api_keys.CREATE_TOPICS].min_version, told[api_keys.CREATE_TOPICS].max_version) == (2, 6)
+    assert api_keys.DELETE_TOPICS not in told

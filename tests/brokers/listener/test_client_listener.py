@@ -19,7 +19,7 @@ from mockraft.wire import client, error_codes
 from mockraft.wire.connection import FrameReader, read_response_body, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.metadata_request import MetadataRequest
-from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+from mockraft.wire.messages.push_telemetry_request import PushTelemetryRequest
 from mockraft.wire.messages.vote_request import VoteRequest
 
 Serving = Callable[..., Any]
@@ -121,7 +121,7 @@ async def test_a_version_of_api_versions_that_nobody_knows_is_answered_in_versio
 TRUNCATED = metadata(1)[4:-2]
 BAD = {
     "an API that only controllers have": (write_request(VoteRequest(), 2, 1, "t"), "is not served on this listener"),
-    "an API that is not served": (write_request(SaslHandshakeRequest(), 1, 1, "t"), "is not served on this listener"),
+    "an API that is not served": (write_request(PushTelemetryRequest(), 0, 1, "t"), "is not served on this listener"),
     "an API that there is not": (b"\0\0\0\x0a\x7f\xff\0\0" + bytes(6), "there is no request with the api key"),
     "a version that there is not": (b"\0\0\0\x0b\0\x03\0\x63" + bytes(7), "has no version 99 here"),
     "a negative version": (b"\0\0\0\x0a\0\x03\xff\xff" + bytes(6), "has no version -1 here"),

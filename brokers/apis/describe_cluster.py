@@ -1,0 +1,61 @@
+"""DescribeCluster (60): KIP-700, KIP-919 (endpoint types), KIP-1073 (fenced brokers).
+
+The brokers with a listener of the name that the request came in on; the controller id is that of some broker that is
+alive, -1 when that one is not among them (AuthHelper.computeDescribeClusterResponse).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mockraft.brokers.apis import operations
+from mockraft.brokers.apis.api import Api, ApiError, RequestContext
+from mockraft.wire import error_codes
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
+
+BROKERS = 1
+CONTROLLERS = 2
+NO_CONTROLLER = -1
+
+
+async def handle(request: Any, ctx: RequestContext) -> DescribeClusterResponse:
+    """The brokers of this cluster."""
+    if request.endpoint_type not in (BROKERS, CONTROLLERS):
+        raise _refusal(ctx, error_codes.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+    if request.endpoint_type != BROKERS:
+        message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+        raise _refusal(ctx, error_codes.MISMATCHED_ENDPOINT_TYPE, message)
+    image = ctx.image
+    nodes = [
+        DescribeClusterBroker(
+            broker_id=broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=broker.fenced
+        )
+        for broker_id, broker in sorted(image.brokers.items())
+        if (endpoint := broker.endpoints.get(ctx.listener_name)) is not None
+        and (request.include_fenced_brokers or not broker.fenced)
+    ]
+    alive = [broker.broker_id for broker in image.alive()]
+    controller_id = ctx.chance.choice(alive) if alive else NO_CONTROLLER
+    response = DescribeClusterResponse(
+        endpoint_type=BROKERS,
+        cluster_id=ctx.broker.config.cluster_id,
+        controller_id=controller_id if any(node.broker_id == controller_id for node in nodes) else NO_CONTROLLER,
+        brokers=nodes,
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = operations.ON_CLUSTER
+    return response
+
+
+def error(_request: Any, error_code: int, message: str | None) -> DescribeClusterResponse:
+    """A top-level error with its message."""
+    return DescribeClusterResponse(error_code=error_code, error_message=message)
+
+
+def _refusal(ctx: RequestContext, error_code: int, message: str) -> ApiError:
+    # Version 0 has no endpoint type to be wrong about.
+    return ApiError(error_codes.INVALID_REQUEST if ctx.api_version == 0 else error_code, message)
+
+
+API = Api(DescribeClusterRequest, DescribeClusterResponse, handle, error)

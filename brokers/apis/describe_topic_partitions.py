@@ -1,0 +1,108 @@
+"""DescribeTopicPartitions (75), KIP-966: topics in order of their names, so many partitions at a time, with their ELR.
+
+A cursor says where to go on; the topics before it are left out (DescribeTopicPartitionsRequestHandler).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mockraft.brokers.apis import operations, topic_names
+from mockraft.brokers.apis.api import Api, ApiError, RequestContext
+from mockraft.brokers.apis.replica_states import ReplicaStates
+from mockraft.brokers.image import Topic
+from mockraft.wire import error_codes
+from mockraft.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
+from mockraft.wire.messages.describe_topic_partitions_response import (
+    Cursor,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+PARTITIONS_MAX = "max.request.partition.size.limit"
+PARTITIONS_MAX_DEFAULT = 2_000
+
+
+async def handle(request: Any, ctx: RequestContext) -> DescribeTopicPartitionsResponse:
+    """Topics and partitions from the cursor on, at most as many partitions as the limits allow."""
+    everything = not request.topics
+    cursor_name = "" if request.cursor is None else request.cursor.topic_name
+    start = _java_order(cursor_name)
+    asked = ctx.image.topics_by_name if everything else {topic.name for topic in request.topics}
+    names = sorted((name for name in asked if _java_order(name) >= start), key=_java_order)
+    if request.cursor is not None:
+        if not everything and cursor_name not in asked:
+            raise ApiError(error_codes.INVALID_REQUEST)
+        if request.cursor.partition_index < 0:
+            raise ApiError(error_codes.INVALID_REQUEST)
+    limit = int(ctx.broker.config.properties.get(PARTITIONS_MAX, PARTITIONS_MAX_DEFAULT))
+    remaining = max(min(limit, request.response_partition_limit), 1)
+    states = ReplicaStates(ctx.image, ctx.listener_name)
+    response = DescribeTopicPartitionsResponse()
+    for name in names:
+        if remaining == 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        topic = ctx.image.topics_by_name.get(name)
+        if topic is None:
+            response.topics.append(_unknown(name))
+            continue
+        first = request.cursor.partition_index if request.cursor is not None and name == cursor_name else 0
+        after = min(len(topic.partitions), first + remaining)
+        told = [_partition(topic, index, states) for index in range(first, after) if index in topic.partitions]
+        response.topics.append(
+            DescribeTopicPartitionsResponseTopic(
+                name=name,
+                topic_id=topic.topic_id,
+                is_internal=name in topic_names.INTERNAL,
+                partitions=told,
+                topic_authorized_operations=operations.ON_TOPIC,
+            )
+        )
+        if after < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=after)
+            break
+        remaining -= len(told)
+    return response
+
+
+def error(request: Any, error_code: int, _message: str | None) -> DescribeTopicPartitionsResponse:
+    """The error for each topic that was named."""
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=error_code) for topic in request.topics
+        ]
+    )
+
+
+def _java_order(name: str) -> bytes:
+    """String.compareTo: by UTF-16 units."""
+    return name.encode("utf-16-be", "surrogatepass")
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    code = error_codes.UNKNOWN_TOPIC_OR_PARTITION if topic_names.is_valid(name) else error_codes.INVALID_TOPIC_EXCEPTION
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code,
+        name=name,
+        is_internal=name in topic_names.INTERNAL,
+        topic_authorized_operations=operations.ON_TOPIC,
+    )
+
+
+def _partition(topic: Topic, index: int, states: ReplicaStates) -> DescribeTopicPartitionsResponsePartition:
+    partition = topic.partitions[index]
+    return DescribeTopicPartitionsResponsePartition(
+        partition_index=index,
+        leader_id=partition.leader if partition.leader in states.listening else -1,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=list(partition.elr),
+        last_known_elr=list(partition.last_known_elr),
+        offline_replicas=states.offline(partition),
+    )
+
+
+API = Api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, handle, error)

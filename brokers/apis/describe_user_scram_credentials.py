@@ -1,0 +1,51 @@
+"""DescribeUserScramCredentials (50): KIP-554. Mechanisms and iterations by user, out of the image (ScramImage)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.wire import error_codes
+from mockraft.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
+from mockraft.wire.messages.describe_user_scram_credentials_response import (
+    CredentialInfo,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+
+UNKNOWN_USER = "Attempt to describe a user credential that does not exist: "
+DUPLICATE_USER = "Cannot describe SCRAM credentials for the same user twice in a single request: "
+
+
+async def handle(request: Any, ctx: RequestContext) -> DescribeUserScramCredentialsResponse:
+    """The credentials of the users that were asked for, of all when none was."""
+    known = ctx.image.scram_iterations
+    asked = Counter(user.name for user in request.users) if request.users else Counter(dict.fromkeys(known, 1))
+    results = []
+    for user in asked:
+        if asked[user] > 1:
+            result = _refused(user, error_codes.DUPLICATE_RESOURCE, DUPLICATE_USER + user)
+        elif user not in known:
+            result = _refused(user, error_codes.RESOURCE_NOT_FOUND, UNKNOWN_USER + user)
+        else:
+            infos = [CredentialInfo(mechanism=m, iterations=count) for m, count in sorted(known[user].items())]
+            result = DescribeUserScramCredentialsResult(user=user, credential_infos=infos)
+        results.append(result)
+    return DescribeUserScramCredentialsResponse(results=results)
+
+
+def error(request: Any, error_code: int, message: str | None) -> DescribeUserScramCredentialsResponse:
+    """The error at the top and, without the names, for each user."""
+    return DescribeUserScramCredentialsResponse(
+        error_code=error_code,
+        error_message=message,
+        results=[_refused("", error_code, message) for _ in request.users or ()],
+    )
+
+
+def _refused(user: str, error_code: int, message: str | None) -> DescribeUserScramCredentialsResult:
+    return DescribeUserScramCredentialsResult(user=user, error_code=error_code, error_message=message)
+
+
+API = Api(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse, handle, error)

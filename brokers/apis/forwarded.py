@@ -1,0 +1,184 @@
+"""The APIs that a broker hands on to the controller as they come (KafkaApis.forwardToController, KIP-590).
+
+Here is only how each says an error when there is no answer from a controller: its request class's getErrorResponse.
+Topics, partitions, reassignments, elections, quotas, SCRAM credentials, ACLs, features, brokers and voters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.wire import error_codes, messages
+from mockraft.wire.messages.alter_client_quotas_response import EntityData, EntryData
+from mockraft.wire.messages.alter_partition_reassignments_response import (
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from mockraft.wire.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResult
+from mockraft.wire.messages.create_acls_response import AclCreationResult
+from mockraft.wire.messages.create_partitions_response import CreatePartitionsTopicResult
+from mockraft.wire.messages.create_topics_response import CreatableTopicResult
+from mockraft.wire.messages.delete_acls_response import DeleteAclsFilterResult
+from mockraft.wire.messages.delete_topics_response import DeletableTopicResult
+from mockraft.wire.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+from mockraft.wire.messages.list_partition_reassignments_response import (
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+Said = dict[str, Any]
+"""The fields of a response that say an error."""
+
+
+def _whole(_request: Any, code: int, message: str | None) -> Said:
+    return {"error_code": code, "error_message": message}
+
+
+def _in_own_words(_request: Any, code: int, _message: str | None) -> Said:
+    return {"error_code": code, "error_message": error_codes.message(code)}
+
+
+def _create_topics(request: Any, code: int, message: str | None) -> Said:
+    return {
+        "topics": [CreatableTopicResult(name=t.name, error_code=code, error_message=message) for t in request.topics]
+    }
+
+
+def _delete_topics(request: Any, code: int, _message: str | None) -> Said:
+    named = [DeletableTopicResult(name=name, error_code=code) for name in request.topic_names]
+    identified = [DeletableTopicResult(name=t.name, topic_id=t.topic_id, error_code=code) for t in request.topics]
+    return {"responses": named + identified}
+
+
+def _create_partitions(request: Any, code: int, message: str | None) -> Said:
+    return {
+        "results": [
+            CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message)
+            for topic in request.topics
+        ]
+    }
+
+
+def _elect_leaders(request: Any, code: int, message: str | None) -> Said:
+    return {
+        "error_code": code,
+        "replica_election_results": [
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    PartitionResult(partition_id=each, error_code=code, error_message=message)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or ()
+        ],
+    }
+
+
+def _alter_reassignments(request: Any, code: int, message: str | None) -> Said:
+    return {
+        "error_code": code,
+        "error_message": message,
+        "responses": [
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(
+                        partition_index=each.partition_index, error_code=code, error_message=message
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    }
+
+
+def _list_reassignments(request: Any, code: int, message: str | None) -> Said:
+    return {
+        "error_code": code,
+        "error_message": message,
+        "topics": [
+            OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[OngoingPartitionReassignment(partition_index=index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics or ()
+        ],
+    }
+
+
+def _alter_quotas(request: Any, code: int, _message: str | None) -> Said:
+    return {
+        "entries": [
+            EntryData(
+                error_code=code,
+                error_message=error_codes.message(code),
+                entity=[EntityData(entity_type=e.entity_type, entity_name=e.entity_name) for e in entry.entity],
+            )
+            for entry in request.entries
+        ]
+    }
+
+
+def _alter_scram(request: Any, code: int, message: str | None) -> Said:
+    users = {each.name for each in (*request.deletions, *request.upsertions)}
+    return {
+        "results": [
+            AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message)
+            for user in sorted(users, key=lambda user: user.encode("utf-16-be", "surrogatepass"))
+        ]
+    }
+
+
+def _create_acls(request: Any, code: int, message: str | None) -> Said:
+    return {"results": [AclCreationResult(error_code=code, error_message=message) for _ in request.creations]}
+
+
+def _delete_acls(request: Any, code: int, message: str | None) -> Said:
+    return {"filter_results": [DeleteAclsFilterResult(error_code=code, error_message=message) for _ in request.filters]}
+
+
+class _ElectLeadersResponse(ElectLeadersResponse):
+    """Version 0 has no place for an error of the request: there the partitions alone tell it."""
+
+    __slots__ = ()
+
+    def write(self, version: int) -> bytes:
+        if version == 0:
+            return ElectLeadersResponse(replica_election_results=self.replica_election_results).write(version)
+        return super().write(version)
+
+
+def _forwarded(name: str, said: Callable[[Any, int, str | None], Said], response: type[Any] | None = None) -> Api:
+    response = response or messages.by_name(f"{name}Response")
+
+    async def handle(request: Any, ctx: RequestContext) -> bytes:
+        return await ctx.forwarding.forward(api, request, ctx)
+
+    def error(request: Any, code: int, message: str | None) -> Any:
+        return response(**said(request, code, message))
+
+    api = Api(messages.by_name(f"{name}Request"), response, handle, error, forwarded=True)
+    return api
+
+
+APIS: Final = [
+    _forwarded("CreateTopics", _create_topics),
+    _forwarded("DeleteTopics", _delete_topics),
+    _forwarded("CreateAcls", _create_acls),
+    _forwarded("DeleteAcls", _delete_acls),
+    _forwarded("CreatePartitions", _create_partitions),
+    _forwarded("ElectLeaders", _elect_leaders, _ElectLeadersResponse),
+    _forwarded("AlterPartitionReassignments", _alter_reassignments),
+    _forwarded("ListPartitionReassignments", _list_reassignments),
+    _forwarded("AlterClientQuotas", _alter_quotas),
+    _forwarded("AlterUserScramCredentials", _alter_scram),
+    _forwarded("DescribeQuorum", _in_own_words),
+    _forwarded("UpdateFeatures", _whole),
+    _forwarded("UnregisterBroker", _whole),
+    _forwarded("AddRaftVoter", _in_own_words),
+    _forwarded("RemoveRaftVoter", _in_own_words),
+]

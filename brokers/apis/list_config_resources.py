@@ -1,0 +1,49 @@
+"""ListConfigResources (74): KIP-714 (client metrics), KIP-1142 (the other types).
+
+Groups and client metrics subscriptions are those that have configs, brokers and topics those that there are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mockraft.brokers.apis.api import Api, ApiError, RequestContext
+from mockraft.wire import error_codes
+from mockraft.wire.messages.list_config_resources_request import ListConfigResourcesRequest
+from mockraft.wire.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+_IN_ORDER = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
+
+
+async def handle(request: Any, ctx: RequestContext) -> ListConfigResourcesResponse:
+    """The resources of the types that were asked for, of all when none was."""
+    supported = {CLIENT_METRICS} if ctx.api_version == 0 else set(_IN_ORDER)
+    wanted = set(request.resource_types) or supported
+    if not wanted <= supported:
+        raise ApiError(error_codes.UNSUPPORTED_VERSION)
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(resource_name=name, resource_type=kind)
+            for kind in _IN_ORDER
+            if kind in wanted
+            for name in _names(kind, ctx)
+        ]
+    )
+
+
+def error(_request: Any, error_code: int, _message: str | None) -> ListConfigResourcesResponse:
+    """The code alone."""
+    return ListConfigResourcesResponse(error_code=error_code)
+
+
+def _names(kind: int, ctx: RequestContext) -> list[str]:
+    image = ctx.image
+    if kind == TOPIC:
+        return list(image.topics_by_name)
+    if kind in (BROKER, BROKER_LOGGER):
+        return [str(each) for each, broker in sorted(image.brokers.items()) if ctx.listener_name in broker.endpoints]
+    return [name for of, name in image.configs if of == kind]
+
+
+API = Api(ListConfigResourcesRequest, ListConfigResourcesResponse, handle, error)

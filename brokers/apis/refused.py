@@ -1,0 +1,83 @@
+"""The APIs that a broker with PLAINTEXT listeners and no authorizer always refuses, each in its own way (KafkaApis).
+
+Log-ins come too late on a connection that needs none, delegation tokens are for those who have logged in, and there are
+no ACLs to tell of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.wire import error_codes, messages
+
+_LOG_IN_TOO_LATE = "SaslAuthenticate request received after successful authentication"
+_NO_AUTHORIZER = "No Authorizer is configured on the broker"
+
+
+Said = dict[str, Any]
+"""The fields of a response that say an error."""
+
+
+def _code(code: int, _message: str | None) -> Said:
+    return {"error_code": code}
+
+
+def _code_and_message(code: int, message: str | None) -> Said:
+    return {"error_code": code, "error_message": message}
+
+
+def _no_token(code: int, _message: str | None) -> Said:
+    return {"error_code": code, "issue_timestamp_ms": -1, "expiry_timestamp_ms": -1, "max_timestamp_ms": -1}
+
+
+def _no_expiry(code: int, _message: str | None) -> Said:
+    return {"error_code": code, "expiry_timestamp_ms": -1}
+
+
+def _nothing_of(_request: Any, _ctx: RequestContext) -> Said:
+    return {}
+
+
+def _owner_and_requester(request: Any, ctx: RequestContext) -> Said:
+    kind, _, name = ctx.principal.partition(":")
+    said = {"principal_type": kind, "principal_name": name}
+    if ctx.api_version >= 3:
+        said |= {"token_requester_principal_type": kind, "token_requester_principal_name": name}
+        if request.owner_principal_name:
+            said |= {"principal_type": request.owner_principal_type, "principal_name": request.owner_principal_name}
+    return said
+
+
+def _refused(
+    name: str,
+    code: int,
+    said: Callable[[int, str | None], Said],
+    message: str | None = None,
+    of: Callable[[Any, RequestContext], Said] = _nothing_of,
+    *,
+    forwarded: bool = False,
+) -> Api:
+    response = messages.by_name(f"{name}Response")
+
+    async def handle(request: Any, ctx: RequestContext) -> Any:
+        return response(**said(code, message), **of(request, ctx))
+
+    def error(_request: Any, error_code: int, told: str | None) -> Any:
+        return response(**said(error_code, told))
+
+    return Api(messages.by_name(f"{name}Request"), response, handle, error, forwarded=forwarded)
+
+
+_NO_TOKENS = error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+
+APIS: Final = [
+    _refused("SaslHandshake", error_codes.ILLEGAL_SASL_STATE, _code),
+    _refused("SaslAuthenticate", error_codes.ILLEGAL_SASL_STATE, _code_and_message, _LOG_IN_TOO_LATE),
+    _refused("DescribeAcls", error_codes.SECURITY_DISABLED, _code_and_message, _NO_AUTHORIZER),
+    _refused("CreateDelegationToken", _NO_TOKENS, _no_token, None, _owner_and_requester, forwarded=True),
+    _refused("RenewDelegationToken", _NO_TOKENS, _no_expiry, forwarded=True),
+    _refused("ExpireDelegationToken", _NO_TOKENS, _no_expiry, forwarded=True),
+    _refused("DescribeDelegationToken", _NO_TOKENS, _code),
+]

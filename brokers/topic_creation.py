@@ -1,0 +1,123 @@
+"""Topics that come into being because somebody asked for them (DefaultAutoTopicCreationManager, KRaftTopicCreator)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from mockraft.brokers.apis import topic_names
+from mockraft.wire import api_keys, error_codes
+from mockraft.wire.connection import write_request
+from mockraft.wire.errors import WireError
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from mockraft.wire.messages.create_topics_response import CreateTopicsResponse
+
+if TYPE_CHECKING:
+    from mockraft.brokers.apis.api import RequestContext
+    from mockraft.brokers.broker import SimulatedBroker
+    from mockraft.brokers.forwarding import Forwarding
+
+NUM_PARTITIONS: Final = "num.partitions"
+DEFAULT_REPLICATION_FACTOR: Final = "default.replication.factor"
+REQUEST_TIMEOUT_MS: Final = "request.timeout.ms"
+REQUEST_TIMEOUT_MS_DEFAULT: Final = 30_000
+_UNSAID: Final = -1
+
+_SEGMENT_BYTES: Final = "104857600"
+_INTERNAL: Final = {
+    topic_names.GROUP_METADATA: "offsets.topic",
+    topic_names.TRANSACTION_STATE: "transaction.state.log",
+    topic_names.SHARE_GROUP_STATE: "share.coordinator.state.topic",
+}
+"""The properties of Kafka's own topics begin with this."""
+
+_log = logging.getLogger(__name__)
+
+
+class TopicCreation:
+    """Asks the controller for topics, each once at a time, and does not wait for them. `in_flight` are their names."""
+
+    def __init__(self, forwarding: Forwarding, broker: SimulatedBroker) -> None:
+        self.in_flight: set[str] = set()
+        self._forwarding = forwarding
+        self._broker = broker
+
+    def create(self, names: Iterable[str], ctx: RequestContext) -> None:
+        """Have these topics created in the name of the one who asked for them, those left out that are on their way."""
+        new = [name for name in names if name not in self.in_flight]
+        if not new:
+            return
+        self.in_flight.update(new)
+
+        async def work() -> None:
+            try:
+                await self._create(new, ctx)
+            finally:
+                self.in_flight.difference_update(new)
+
+        self._broker.start_task(work)
+
+    async def _create(self, names: list[str], ctx: RequestContext) -> None:
+        from mockraft.brokers.apis.api import ApiError
+        from mockraft.brokers.forwarding import envelope_of
+
+        properties = self._broker.config.properties
+        request = CreateTopicsRequest(
+            topics=[creatable(name, properties) for name in names],
+            timeout_ms=int(properties.get(REQUEST_TIMEOUT_MS, REQUEST_TIMEOUT_MS_DEFAULT)),
+        )
+        version = CreateTopicsRequest.max_version
+        if (theirs := self._forwarding.api_versions) is not None:
+            version = min(version, theirs.get(api_keys.CREATE_TOPICS, (0, version))[1])
+        frame = write_request(request, version, ctx.correlation_id, ctx.client_id)[4:]
+        envelope = envelope_of(frame, ctx)
+        try:
+            response = await self._forwarding.send(lambda _: envelope)
+            if response.error_code:
+                _log.warning("topics were not created: %s", error_codes.name(response.error_code))
+                return
+            created = CreateTopicsResponse.read((response.response_data or b"")[5:], version)
+        except (ApiError, WireError) as error:
+            _log.warning("topics were not created: %s", error)
+            return
+        for topic in created.topics:
+            if topic.error_code:
+                name = error_codes.name(topic.error_code)
+                _log.warning("topic %s was not created: %s: %s", topic.name, name, topic.error_message)
+
+
+def creatable(name: str, properties: Any) -> CreatableTopic:
+    """The topic as the broker's server.properties say; a number that they leave unsaid is the controller's to say."""
+    if name not in _INTERNAL:
+        return CreatableTopic(
+            name=name,
+            num_partitions=int(properties.get(NUM_PARTITIONS, _UNSAID)),
+            replication_factor=int(properties.get(DEFAULT_REPLICATION_FACTOR, _UNSAID)),
+        )
+    prefix = _INTERNAL[name]
+    configs = {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": properties.get(f"{prefix}.segment.bytes", _SEGMENT_BYTES),
+    }
+    if name == topic_names.TRANSACTION_STATE:
+        configs = {
+            **configs,
+            "compression.type": "uncompressed",
+            "min.insync.replicas": properties.get(f"{prefix}.min.isr", "2"),
+            "unclean.leader.election.enable": "false",
+        }
+    elif name == topic_names.SHARE_GROUP_STATE:
+        configs = {
+            **configs,
+            "cleanup.policy": "delete",
+            "min.insync.replicas": properties.get(f"{prefix}.min.isr", "2"),
+            "retention.ms": "-1",
+        }
+    return CreatableTopic(
+        name=name,
+        num_partitions=int(properties.get(f"{prefix}.num.partitions", 50)),
+        replication_factor=int(properties.get(f"{prefix}.replication.factor", 3)),
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+    )

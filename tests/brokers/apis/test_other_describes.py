@@ -1,0 +1,142 @@
+"""What else a broker answers out of its image (quotas, SCRAM credentials, config resources) or always refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mockraft.wire import error_codes
+from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
+from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
+from mockraft.wire.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
+from mockraft.wire.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
+from mockraft.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest, UserName
+from mockraft.wire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
+from mockraft.wire.messages.list_config_resources_request import ListConfigResourcesRequest
+from mockraft.wire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
+from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
+from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
+
+
+def quota(value: float, remove: bool = False, **entity: str | None) -> ClientQuotaRecord:
+    parts = [EntityData(entity_type=kind.replace("_", "-"), entity_name=name) for kind, name in entity.items()]
+    return ClientQuotaRecord(entity=parts, key="producer_byte_rate", value=value, remove=remove)
+
+
+def part(kind: str, how: int, match: str | None = None) -> ComponentData:
+    return ComponentData(entity_type=kind, match_type=how, match=match)
+
+
+@pytest.fixture
+def quotas(cluster: Any) -> Any:
+    cluster.apply(
+        quota(1, user="u"),
+        quota(2, user="u", client_id="c"),
+        quota(3, user=None),
+        quota(4, ip="1.2.3.4"),
+        quota(5, user="gone"),
+    )
+    cluster.apply(quota(5, remove=True, user="gone"))
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("components", "strict", "values"),
+    [
+        ([], False, {1, 2, 3, 4}),
+        ([], True, set()),
+        ([part("user", 0, "u")], False, {1, 2}),
+        ([part("user", 0, "u")], True, {1}),
+        ([part("user", 1)], True, {3}),
+        ([part("user", 2)], False, {1, 2, 3}),
+        ([part("user", 2), part("client-id", 0, "c")], True, {2}),
+        ([part("ip", 2)], False, {4}),
+    ],
+)
+async def test_quotas_match_as_kafka_matches(
+    quotas: Any, components: list[Any], strict: bool, values: set[float]
+) -> None:
+    response = await quotas.ask(DescribeClientQuotasRequest(components=components, strict=strict))
+    assert {each.values[0].value for each in response.entries} == values
+
+
+@pytest.mark.parametrize(
+    ("components", "code", "message"),
+    [
+        ([part("", 0, "u")], "INVALID_REQUEST", "Invalid empty entity type."),
+        ([part("user", 2), part("user", 1)], "INVALID_REQUEST", "cannot appear more than once"),
+        ([part("group", 2)], "UNSUPPORTED_VERSION", "Unsupported entity type group"),
+        ([part("user", 0)], "INVALID_REQUEST", "set match string to null"),
+        ([part("user", 1, "u")], "INVALID_REQUEST", "MATCH_TYPE_DEFAULT, but also"),
+        ([part("user", 2, "u")], "INVALID_REQUEST", "MATCH_TYPE_SPECIFIED, but also"),
+        ([part("user", 7)], "INVALID_REQUEST", "Unknown match type 7"),
+        ([part("ip", 2), part("user", 2)], "INVALID_REQUEST", "IP filter component should not be used"),
+    ],
+)
+async def test_a_filter_that_makes_no_sense_is_refused(
+    quotas: Any, components: list[Any], code: str, message: str
+) -> None:
+    response = await quotas.ask(DescribeClientQuotasRequest(components=components))
+    assert (response.error_code, response.entries) == (getattr(error_codes, code), None)
+    assert message in response.error_message
+
+
+async def test_scram_credentials_are_told_without_their_secrets(cluster: Any) -> None:
+    for mechanism in (2, 1):
+        cluster.apply(UserScramCredentialRecord(name="u", mechanism=mechanism, iterations=4096 * mechanism))
+    cluster.apply(UserScramCredentialRecord(name="v", mechanism=1, iterations=4096))
+    cluster.apply(RemoveUserScramCredentialRecord(name="v", mechanism=1))
+    (result,) = (await cluster.ask(DescribeUserScramCredentialsRequest(users=None))).results
+    assert [(each.mechanism, each.iterations) for each in result.credential_infos] == [(1, 4096), (2, 8192)]
+    users = [UserName(name=name) for name in ("u", "v", "w", "w")]
+    response = await cluster.ask(DescribeUserScramCredentialsRequest(users=users))
+    assert [(each.user, each.error_code) for each in response.results] == [
+        ("u", 0),
+        ("v", error_codes.RESOURCE_NOT_FOUND),
+        ("w", error_codes.DUPLICATE_RESOURCE),
+    ]
+
+
+async def test_config_resources_are_listed_by_type(cluster: Any) -> None:
+    cluster.register(1)
+    cluster.create("t", {"replicas": [1]})
+    cluster.apply(ConfigRecord(resource_type=16, resource_name="m", name="interval.ms", value="100"))
+    cluster.apply(ConfigRecord(resource_type=32, resource_name="g", name="consumer.session.timeout.ms", value="45000"))
+
+    async def listed(version: int, *types: int) -> list[tuple[int, str]]:
+        response = await cluster.ask(ListConfigResourcesRequest(resource_types=list(types)), version)
+        return [(each.resource_type, each.resource_name) for each in response.config_resources]
+
+    assert await listed(0) == [(16, "m")]
+    assert await listed(1) == [(32, "g"), (16, "m"), (8, "1"), (4, "1"), (2, "t")]
+    assert await listed(1, 2, 4) == [(4, "1"), (2, "t")]
+    response = await cluster.ask(ListConfigResourcesRequest(resource_types=[99]))
+    assert response.error_code == error_codes.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (SaslHandshakeRequest(mechanism="PLAIN"), error_codes.ILLEGAL_SASL_STATE),
+        (SaslAuthenticateRequest(auth_bytes=b""), error_codes.ILLEGAL_SASL_STATE),
+        (DescribeAclsRequest(resource_type_filter=2), error_codes.SECURITY_DISABLED),
+        (RenewDelegationTokenRequest(hmac=b"h"), error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED),
+        (ExpireDelegationTokenRequest(hmac=b"h"), error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED),
+        (DescribeDelegationTokenRequest(owners=None), error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED),
+    ],
+)
+async def test_what_needs_a_log_in_or_an_authorizer_is_refused(cluster: Any, request_: Any, code: int) -> None:
+    assert (await cluster.ask(request_)).error_code == code
+
+
+@pytest.mark.parametrize(("owner", "told"), [("", "ANONYMOUS"), ("somebody", "somebody")])
+async def test_a_token_is_refused_with_its_owner_and_requester(cluster: Any, owner: str, told: str) -> None:
+    request = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name=owner, max_lifetime_ms=-1)
+    response = await cluster.ask(request)
+    assert response.error_code == error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    assert (response.principal_name, response.token_requester_principal_name) == (told, "ANONYMOUS")
+    assert response.expiry_timestamp_ms == -1
