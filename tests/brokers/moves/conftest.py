@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -35,12 +35,12 @@ def batch(*values: str, epoch: int = 0, at: int = 0) -> bytes:
 class Bench:
     """The broker, and what a controller and clients would do to it."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, files: Mapping[str, MemoryDisk] | None = None, **options: Any) -> None:
         config = draw_config(
             1, "a-cluster", (("127.0.0.1", 9),), random.Random(1), log_dir_paths=PATHS, serve_clients=True, **options
         )
         self.broker = SimulatedBroker(config)
-        self.files = {log_dir.path: MemoryDisk(log_dir.path) for log_dir in config.log_dirs}
+        self.files = files or {log_dir.path: MemoryDisk(log_dir.path) for log_dir in config.log_dirs}
         self.disks = {path: FailingDisk(files) for path, files in self.files.items()}
         self.broker.logs = Logs([LogDir(self.disks[each.path], each.directory_id) for each in config.log_dirs])
         self.broker.logs.on_error = self._failed
@@ -62,20 +62,22 @@ class Bench:
 
     def create(self, topic: str, path: str = "/d0", partition: int = 0, *values: str) -> ReplicaKey:
         """A replica of this broker in a directory, with one batch for each value."""
-        topic_id = topic.encode().rjust(16, b"t")[:16]
-        key = (topic_id, partition)
-        directory_id = self.directory(path)
-        self.apply(
-            TopicRecord(name=topic, topic_id=topic_id),
-            PartitionRecord(
-                topic_id=topic_id, partition_id=partition, replicas=[1], isr=[1], leader=1, directories=[directory_id]
-            ),
-        )
+        key, directory_id = self.assigned(topic, path, partition), self.directory(path)
         log = self.broker.logs.create(key, topic, directory_id)
         self.broker.directories.placed[key] = directory_id
         for value in values:
             log.append_as_leader(batch(value), 0, 1000)
         return key
+
+    def assigned(self, topic: str, path: str, partition: int = 0) -> ReplicaKey:
+        """The metadata has a replica on this broker, in a directory or in one nobody knows."""
+        topic_id = topic.encode().rjust(16, b"t")[:16]
+        directory_id = self.directory(path) if path in PATHS else b"u" * 16
+        partition_record = PartitionRecord(
+            topic_id=topic_id, partition_id=partition, replicas=[1], isr=[1], leader=1, directories=[directory_id]
+        )
+        self.apply(TopicRecord(name=topic, topic_id=topic_id), partition_record)
+        return topic_id, partition
 
     def log(self, key: ReplicaKey) -> ReplicaLog:
         log = self.broker.logs.log(key)
@@ -131,7 +133,7 @@ class Bench:
 
 @pytest.fixture
 async def make_bench() -> AsyncIterator[Callable[..., Bench]]:
-    """Makes brokers, with options of `draw_config`."""
+    """Makes brokers, with options of `draw_config`, on the disks of another one when `files` are given."""
     made: list[Bench] = []
 
     def make(**options: Any) -> Bench:
