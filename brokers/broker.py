@@ -247,7 +247,10 @@ class SimulatedBroker(DiskFaults, ReplicaMoves):
             await work()
         except (FatalError, WireError) as error:
             self.fault = str(error)
-            _log.error("broker %d: fatal: %s", self.config.broker_id, error)
+            if isinstance(error, WireError):
+                asked = ", ".join(f"{host}:{port}" for host, port in self.config.bootstrap)
+                self.fault = f"an answer that is none of Kafka's: {error}; is a KRaft controller at {asked}?"
+            _log.error("broker %d: fatal: %s", self.config.broker_id, self.fault)
             self.happen(lifecycle.Stopped(End.FATAL))
 
     # Registration and heartbeats.

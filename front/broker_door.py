@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import random
+from collections.abc import Sequence
+from typing import Any, Self
 
 from mockraft import brokers
+from mockraft.brokers.config import endpoint_of
+from mockraft.brokers.config_on_disk import draw_config_on_disk
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.loop_thread import InLoopThread, LoopThread
 
@@ -15,6 +20,41 @@ class SimulatedBroker(brokers.SimulatedBroker):
     async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1) as broker:
         await broker.wait_until(BrokerState.RUNNING)
     """
+
+    @classmethod
+    def joining(
+        cls,
+        bootstrap: str,
+        cluster_id: str,
+        broker_id: int,
+        *,
+        seed: int | None = None,
+        log_dirs: Sequence[str | os.PathLike[str]] = (),
+        metadata_log_dir: str | os.PathLike[str] | None = None,
+        format_missing: bool = True,
+        **options: Any,
+    ) -> Self:
+        """A broker for the controllers at `bootstrap`: host:port, or several with commas between, else ValueError.
+
+        `log_dirs` are directories on the file system, each formatted unless it is already; with `format_missing` off
+        they must be, as Kafka wants it. LogDirsError when they cannot be used. Without any it is all in memory.
+        `metadata_log_dir` is the one without which it cannot live, the first unless given. Other options are those of
+        `BrokerConfig` by name: `rack`, `session_timeout_ms`, …
+        """
+        if not log_dirs:
+            return super().joining(bootstrap, cluster_id, broker_id, seed=seed, **options)
+        addresses = tuple(map(endpoint_of, bootstrap.split(",")))
+        config = draw_config_on_disk(
+            broker_id,
+            cluster_id,
+            addresses,
+            random.Random(seed),
+            [os.fspath(path) for path in log_dirs],
+            metadata_log_dir=None if metadata_log_dir is None else os.fspath(metadata_log_dir),
+            format_missing=format_missing,
+            **options,
+        )
+        return cls(config)
 
     @classmethod
     def sync(cls, bootstrap: str, cluster_id: str, broker_id: int, **options: Any) -> SyncSimulatedBroker:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from typer.core import TyperCommand
+from mockraft.grouped_help import GroupedCommand
 
 ABOUT = """Run a Kafka KRaft controller, or a quorum of several, that brokers can use as their only one.
 
@@ -114,12 +112,7 @@ GROUPS = {
 """Parameters of `serve` by the heading that they stand under, in the order in which they are shown."""
 
 
-class ServeCommand(TyperCommand):
+class ServeCommand(GroupedCommand):
     """`serve`, whose help has a list of options for each of `GROUPS`."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the groups; takes a click Context and HelpFormatter, which typer may bring itself."""
-        shown = {param.name: param.get_help_record(ctx) for param in self.get_params(ctx)}
-        for heading, names in GROUPS.items():
-            with formatter.section(heading):
-                formatter.write_dl([record for name in names if (record := shown.get(name))])
+    groups = GROUPS

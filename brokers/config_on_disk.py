@@ -1,0 +1,35 @@
+"""The config of a broker whose log directories are on a file system: their ids and cluster are read from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from mockraft.brokers.config import BrokerConfig, draw_config
+from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
+from mockraft.brokers.log_dirs.storage_format import format_log_dirs
+
+
+def draw_config_on_disk(
+    broker_id: int,
+    cluster_id: str | None,
+    bootstrap: tuple[tuple[str, int], ...],
+    chance: random.Random,
+    paths: Sequence[str],
+    *,
+    metadata_log_dir: str | None = None,
+    format_missing: bool = False,
+    **options: Any,
+) -> BrokerConfig:
+    """As `draw_config`, with the directories at `paths`, which must be formatted.
+
+    `format_missing` formats those that are not, for which the cluster id must be given; else None takes that of the
+    directories. `metadata_log_dir` None is the first of `paths`. LogDirsError when a broker must not start on them.
+    """
+    if format_missing and cluster_id is not None:
+        format_log_dirs(paths, broker_id, cluster_id, chance, metadata_log_dir=metadata_log_dir, ignore_formatted=True)
+    opened = open_log_dirs(paths, broker_id, cluster_id, chance, metadata_log_dir=metadata_log_dir)
+    config = draw_config(broker_id, opened.cluster_id, bootstrap, chance, **options)
+    return dataclasses.replace(config, log_dirs=opened.log_dirs, metadata_directory_id=opened.metadata_directory_id)
