@@ -76,6 +76,7 @@ class SimulatedBroker(DiskFaults, ReplicaMoves):
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.changed = asyncio.Event()
         self.stopped = asyncio.Event()
+        self._closing = asyncio.Lock()
         self.logs = logs_of(config)
         self.storage = Storage(self)
         self.directories = Directories(self)
@@ -184,15 +185,18 @@ class SimulatedBroker(DiskFaults, ReplicaMoves):
 
     async def close(self) -> None:
         """Wait for every task and close every connection. The broker must have been told to stop."""
-        current = asyncio.current_task()
-        tasks = [task for task in self._tasks if task is not current]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for part in self.parts:
-            await part.close()
-        await self._channel.close()
-        await self.replication.close()
+        async with self._closing:
+            current = asyncio.current_task()
+            tasks = [task for task in self._tasks if task is not current]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            # Once: by the second time the directories may be those of the broker that came after.
+            parts, self.parts = self.parts, []
+            for part in parts:
+                await part.close()
+            await self._channel.close()
+            await self.replication.close()
 
     async def wait_stopped(self) -> None:
         """Return once the broker has stopped, and close what it held."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mockraft.brokers.config import BrokerConfig, draw_config
+from mockraft.brokers.log_dirs.real_disk import RealDisk
 from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
 from mockraft.brokers.log_dirs.storage_format import format_log_dirs
 
@@ -32,4 +33,10 @@ def draw_config_on_disk(
         format_log_dirs(paths, broker_id, cluster_id, chance, metadata_log_dir=metadata_log_dir, ignore_formatted=True)
     opened = open_log_dirs(paths, broker_id, cluster_id, chance, metadata_log_dir=metadata_log_dir)
     config = draw_config(broker_id, opened.cluster_id, bootstrap, chance, **options)
-    return dataclasses.replace(config, log_dirs=opened.log_dirs, metadata_directory_id=opened.metadata_directory_id)
+    return dataclasses.replace(
+        config,
+        log_dirs=opened.log_dirs,
+        offline_log_dirs=opened.offline,
+        metadata_directory_id=opened.metadata_directory_id,
+        open_disk=RealDisk,
+    )

@@ -15,11 +15,13 @@ from mockraft.proposal_options import Profile, Schemas, overlay
 from mockraft.signals import end_tasks, stop_on_signals
 
 if TYPE_CHECKING:
+    from mockraft.brokers.broker import SimulatedBroker
     from mockraft.brokers.config import BrokerConfig
     from mockraft.brokers.log_dirs.ensemble import LogDirsError
     from mockraft.wire.client_security import ClientSecurity
 
 BROKER_DIED = 1
+PORT_TAKEN = 3
 LOG_DIRS_UNUSABLE = 4
 NO_CONTROLLER = 5
 
@@ -43,8 +45,8 @@ shutdown, a second one ends it at once.
   mockraft broker --id 1 --bootstrap-controller 127.0.0.1:9093
   mockraft broker --id 1 --bootstrap-controller 127.0.0.1:9093 --format --log-dir d1 --log-dir d2
 
-Exit codes: 1 it had to stop as a real broker would have, 2 a bad option, 4 the log directories cannot be used, 5 no
-controller answered.
+Exit codes: 1 it had to stop as a real broker would have, 2 a bad option, 3 the listener cannot be had, 4 the log
+directories cannot be used, 5 no controller answered.
 """
 
 BrokerId = Annotated[int, typer.Option("--id", min=0, max=2**31 - 1, help="The broker's node.id.")]
@@ -67,7 +69,7 @@ Format = Annotated[
 ]
 ListenerText = Annotated[
     str | None,
-    typer.Option("--listener", help="host:port it advertises. Default: 127.0.0.1:9092+id. Nobody listens there."),
+    typer.Option("--listener", help="host:port where clients find it. Default: any free port of 127.0.0.1."),
 ]
 CommandConfig = Annotated[
     Path | None,
@@ -119,6 +121,7 @@ def broker(
         "rack": rack,
         "host": host,
         "port": port,
+        "serve_clients": True,
         "security": security,
         "messages": overlay(profile, schemas) or messages,
     }
@@ -143,7 +146,9 @@ async def _broker(
 ) -> int:
     """Run until a signal, the time is over or it died; gives the exit code."""
     from mockraft.brokers.broker import SimulatedBroker
+    from mockraft.brokers.listener.client_listener import ListenerError
     from mockraft.brokers.log_dirs.ensemble import LogDirsError
+    from mockraft.brokers.log_dirs.errors import LoadError
     from mockraft.wire.client import DisconnectedError
 
     try:
@@ -156,21 +161,38 @@ async def _broker(
         return _fail(NO_CONTROLLER, f"{error} (or give --cluster-id)")
     simulated = SimulatedBroker(config)
     with stop_on_signals() as stopped:
-        simulated.start()
-        over, waiting = asyncio.ensure_future(simulated.wait_stopped()), asyncio.ensure_future(stopped.wait())
-        await asyncio.wait((over, waiting), timeout=for_s, return_when=asyncio.FIRST_COMPLETED)
-        if not over.done():
-            stopped.clear()
-            print(f"broker {broker_id} asks the controller for leave; Ctrl-C again stops it at once", flush=True)
-            again = asyncio.ensure_future(stopped.wait())
-            leaving = asyncio.ensure_future(simulated.shut_down())
-            await asyncio.wait((leaving, again), return_when=asyncio.FIRST_COMPLETED)
-            if not leaving.done():
-                await simulated.kill()
-            await end_tasks(leaving, again)
-        await end_tasks(over, waiting)
+        try:
+            simulated.start()
+        except (OSError, LoadError) as error:
+            await simulated.close()
+            return _fail(LOG_DIRS_UNUSABLE, _told(error))
+        except ListenerError as error:
+            await simulated.close()
+            return _fail(PORT_TAKEN, str(error))
+        if simulated.listener is not None:
+            print(f"broker {broker_id} serves clients at {simulated.listener.bootstrap} once it runs", flush=True)
+        await _live(simulated, stopped, for_s)
     print(f"broker {broker_id} stopped: {simulated.epitaph}", flush=True)
     return BROKER_DIED if simulated.end is not None and simulated.end.is_failure else 0
+
+
+async def _live(simulated: SimulatedBroker, stopped: asyncio.Event, for_s: float | None) -> None:
+    """Return when the broker is over: by itself, or with the controller's leave after a signal or `for_s`."""
+    over, waiting = asyncio.ensure_future(simulated.stopped.wait()), asyncio.ensure_future(stopped.wait())
+    await asyncio.wait((over, waiting), timeout=for_s, return_when=asyncio.FIRST_COMPLETED)
+    if not over.done():
+        stopped.clear()
+        about = "asks the controller for leave; Ctrl-C again stops it at once"
+        print(f"broker {simulated.config.broker_id} {about}", flush=True)
+        again = asyncio.ensure_future(stopped.wait())
+        leaving = asyncio.ensure_future(simulated.shut_down())
+        await asyncio.wait((leaving, again), return_when=asyncio.FIRST_COMPLETED)
+        if not leaving.done():
+            await simulated.kill()
+        await leaving
+        await end_tasks(again)
+    await simulated.close()
+    await end_tasks(over, waiting)
 
 
 async def _config(
@@ -206,6 +228,13 @@ def _how_to_format(error: LogDirsError, broker_id: int, cluster_id: str | None, 
         f"\nTo format what is not: mockraft format --ignore-formatted --cluster-id {cluster_id or 'CLUSTER_ID'} "
         f"--node-id {broker_id} {named}{more}\nor give this command --format."
     )
+
+
+def _told(error: Exception) -> str:
+    """An error of starting on directories, for people."""
+    if isinstance(error, OSError) and error.filename is not None and str(error.filename) not in str(error.strerror):
+        return f"{error.filename}: {error.strerror}"
+    return str(error.strerror if isinstance(error, OSError) and error.strerror else error)
 
 
 def _fail(code: int, message: str) -> int:

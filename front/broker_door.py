@@ -38,9 +38,11 @@ class SimulatedBroker(brokers.SimulatedBroker):
 
         `log_dirs` are directories on the file system, each formatted unless it is already; with `format_missing` off
         they must be, as Kafka wants it. LogDirsError when they cannot be used. Without any it is all in memory.
-        `metadata_log_dir` is the one without which it cannot live, the first unless given. Other options are those of
-        `BrokerConfig` by name: `rack`, `session_timeout_ms`, …
+        `metadata_log_dir` is the one without which it cannot live, the first unless given. Clients are served on
+        `host` and `port`, any free one unless given; `serve_clients=False` for a broker that only its controller
+        sees. Other options are those of `BrokerConfig` by name: `rack`, `session_timeout_ms`, …
         """
+        options = {"serve_clients": True} | options
         if not log_dirs:
             return super().joining(bootstrap, cluster_id, broker_id, seed=seed, **options)
         addresses = tuple(map(endpoint_of, bootstrap.split(",")))

@@ -106,6 +106,32 @@ def test_directories_of_another_broker_or_cluster_are_refused(tmp_path: Path) ->
     assert_refused(other, str(tmp_path / "d1"), "another-cluster")
 
 
+async def test_two_brokers_on_one_directory_are_told_apart_by_its_lock(tmp_path: Path) -> None:
+    async with Controller() as controller:
+        first = await controller.start_broker(1, log_dirs=[tmp_path / "d1"])
+        same = ("--id", "1", "--bootstrap-controller", controller.bootstrap, "--log-dir", str(tmp_path / "d1"))
+        done = await asyncio.to_thread(run, "broker", *same)
+        assert_refused(done, str(tmp_path / "d1" / ".lock"), "stop it, or give this one a directory of its own")
+        second = SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, log_dirs=[tmp_path / "d1"])
+        with pytest.raises(BlockingIOError, match="another broker runs on this log directory"):
+            async with second:
+                pass
+        assert first.state is BrokerState.RUNNING
+        await first.shut_down()
+        again = await controller.start_broker(1, log_dirs=[tmp_path / "d1"])
+        assert again.config.previous_broker_epoch == first.life.broker_epoch
+
+
+async def test_a_port_that_is_taken_is_named() -> None:
+    async with Controller() as controller:
+        first = await controller.start_broker(1)
+        assert first.listener is not None
+        taken = ("--bootstrap-controller", controller.bootstrap, "--listener", first.listener.bootstrap)
+        done = await asyncio.to_thread(run, "broker", "--id", "2", *taken)
+        assert_refused(done, first.listener.bootstrap, code=3)
+        assert first.state is BrokerState.RUNNING
+
+
 @pytest.mark.parametrize("node_id", ["-1", "2147483648", "one"])
 def test_an_id_out_of_range_is_a_usage_error(tmp_path: Path, node_id: str) -> None:
     done = broker(tmp_path / "d1", more=("--id", node_id))

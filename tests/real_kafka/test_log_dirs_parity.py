@@ -24,7 +24,7 @@ from mockraft.wire.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from mockraft.wire.uuids import text_of, read_text
+from mockraft.wire.uuids import read_text, text_of
 
 pytestmark = pytest.mark.real_kafka
 
