@@ -167,8 +167,8 @@ def test_a_snapshot_starts_over() -> None:
 async def test_it_is_what_the_controller_has_and_only_where_clients_are_served() -> None:
     async with (
         Controller() as controller,
-        SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, serve_clients=True, rack="r") as broker,
-        SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 2) as silent,
+        SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, rack="r") as broker,
+        SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 2, serve_clients=False) as silent,
     ):
         await broker.wait_until(BrokerState.RUNNING)
         await silent.wait_until(BrokerState.RUNNING)
