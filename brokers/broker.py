@@ -29,6 +29,7 @@ from mockraft.brokers.moves.movers import Movers
 from mockraft.brokers.moves.replica_moves import ReplicaMoves
 from mockraft.brokers.observer import Endpoint, FatalError, Observer
 from mockraft.brokers.part import Part
+from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.brokers.replication import Replication
 from mockraft.brokers.storage import Storage, logs_of
 from mockraft.wire import client, error_codes, messages, metadata_log_frame
@@ -80,11 +81,12 @@ class SimulatedBroker(DiskFaults, ReplicaMoves):
         self.logs = logs_of(config)
         self.storage = Storage(self)
         self.directories = Directories(self)
+        self.replicas = Replicas(self, self.image) if self.image else None
         self.movers = Movers(self)
         self.forwarding = Forwarding(self) if config.serve_clients else None
         self.listener = ClientListener(self) if config.serve_clients else None
-        self.parts: list[Part] = [self.storage, self.directories, self.movers]
-        self.parts.extend(filter(None, (self.forwarding, self.listener)))
+        parts = (self.storage, self.directories, self.replicas, self.movers, self.forwarding, self.listener)
+        self.parts: list[Part] = [part for part in parts if part is not None]
 
     @classmethod
     def joining(

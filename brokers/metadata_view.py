@@ -46,7 +46,8 @@ class MetadataView:
     """The committed metadata as one broker sees it.
 
     `replicas` is keyed by (topic id, partition). `changed` collects the keys of replicas that came, went or changed
-    their directory until someone takes them with :meth:`take_changed`.
+    their directory until someone takes them with :meth:`take_changed`; `touched` those of which anything changed, and
+    is None when nobody asks.
     """
 
     def __init__(self, broker_id: int) -> None:
@@ -57,6 +58,7 @@ class MetadataView:
         self.registration: Registration | None = None
         self.configs: dict[tuple[str, str], str] = {}
         self.changed: set[tuple[bytes, int]] = set()
+        self.touched: set[tuple[bytes, int]] | None = None
         self._transaction: list[RecordAt] | None = None
 
     @property
@@ -73,6 +75,8 @@ class MetadataView:
     def clear(self) -> None:
         """Forget everything: a snapshot is about to be read."""
         self.changed |= set(self.replicas)
+        if self.touched is not None:
+            self.touched |= set(self.replicas)
         for held in (self.features, self.topics, self.replicas, self.configs):
             held.clear()
         self.registration = None
@@ -82,6 +86,11 @@ class MetadataView:
         """The replicas that changed since the last call."""
         changed, self.changed = self.changed, set()
         return changed
+
+    def take_touched(self) -> set[tuple[bytes, int]]:
+        """The replicas of which anything changed since the last call, leader and ISR included; see `touched`."""
+        touched, self.touched = self.touched or set(), set()
+        return touched
 
     def apply(self, at: RecordAt) -> None:
         """Take in one committed record."""
@@ -136,6 +145,7 @@ class MetadataView:
         for key in [key for key in self.replicas if key[0] == record.topic_id]:
             del self.replicas[key]
             self.changed.add(key)
+            self._touch(key)
 
     def _partition(self, record: Any) -> None:
         if self.broker_id in record.replicas:
@@ -149,6 +159,7 @@ class MetadataView:
             if before is not None:
                 del self.replicas[key]
                 self.changed.add(key)
+                self._touch(key)
             return
         leader = record.leader if record.leader != _UNCHANGED else before.leader if before else -1
         isr = record.isr if record.isr is not None else before.isr if before else ()
@@ -168,6 +179,16 @@ class MetadataView:
         self.replicas[key] = Replica(*key, directory, tuple(replicas), tuple(directories), leader, tuple(isr))
         if before is None or before.directory != directory:
             self.changed.add(key)
+        self._touch(key)
+
+    def _clear_elr(self, record: Any) -> None:
+        for key in self.replicas:
+            if not record.topic_name or self.topics.get(key[0]) == record.topic_name:
+                self._touch(key)
+
+    def _touch(self, key: tuple[bytes, int]) -> None:
+        if self.touched is not None:
+            self.touched.add(key)
 
 
 _APPLIED: Mapping[str, Callable[[MetadataView, Any], None]] = {
@@ -180,4 +201,5 @@ _APPLIED: Mapping[str, Callable[[MetadataView, Any], None]] = {
     "RemoveTopicRecord": MetadataView._remove_topic,
     "PartitionRecord": MetadataView._partition,
     "PartitionChangeRecord": MetadataView._partition_change,
+    "ClearElrRecord": MetadataView._clear_elr,
 }

@@ -53,10 +53,12 @@ class IsrChanges:
             self._waiting[key] = _Waiting(change, tell)
 
     def take(self, broker_id: int, broker_epoch: int, version: int) -> AlterPartitionRequest | None:
-        """All that waits, as one request of this version; None when nothing does or one is in flight."""
-        if not self.is_due:
+        """All that waits as one request of this version, the same again while it is in flight; None when nothing is."""
+        if self._in_flight is None:
+            self._in_flight = dict(self._waiting)
+        if not self._in_flight:
+            self._in_flight = None
             return None
-        self._in_flight = dict(self._waiting)
         topics: dict[bytes, list[PartitionData]] = {}
         for (topic_id, partition), (change, _) in self._in_flight.items():
             asked = PartitionData(

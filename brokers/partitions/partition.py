@@ -262,6 +262,11 @@ class Partition:
         enough = self.effective_min_isr <= len(self.maximal_isr)
         return True, error_codes.NONE if enough else error_codes.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
+    def live_start_offsets(self) -> list[int]:
+        """The log start offsets of the followers that are not fenced, as they told them (-1: not yet)."""
+        known = {replica: self._brokers(replica) for replica in self.followers}
+        return [self.followers[replica].log_start_offset for replica, it in known.items() if it and not it.fenced]
+
     # The rules.
 
     def _is_eligible(self, replica: int) -> bool:

@@ -79,14 +79,19 @@ def test_version_2_names_the_brokers_alone(changes: IsrChanges, heard: Heard) ->
 
 def test_one_request_is_in_flight_and_what_comes_meanwhile_waits(changes: IsrChanges, heard: Heard) -> None:
     changes.add((T1, 0), CHANGE, heard)
-    changes.take(1, 10, 3)
+    first = changes.take(1, 10, 3)
     changes.add((T2, 0), CHANGE, heard)
     assert not changes.is_due
-    assert changes.take(1, 10, 3) is None
+    assert changes.take(1, 10, 3) == first
     assert changes.answered(answer((T1, 0, 0))) == 0
     request = changes.take(1, 10, 3)
     assert request is not None
     assert [topic.topic_id for topic in request.topics] == [T2]
+
+
+def test_there_is_no_request_when_nothing_waits(changes: IsrChanges) -> None:
+    assert changes.take(1, 10, 3) is None
+    assert not changes.is_due
 
 
 def test_a_second_change_of_a_partition_is_not_attempted(changes: IsrChanges, heard: Heard) -> None:

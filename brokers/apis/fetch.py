@@ -1,0 +1,213 @@
+"""Fetch (1): KIP-74 (bytes of the whole answer), KIP-101 and KIP-320 (leader epochs), KIP-392 (from followers), KIP-516
+(topic ids from 13 on), KIP-595 (diverging epochs), KIP-903 (epochs of replicas), KIP-951 (the new leader).
+
+Consumers get what is committed, followers all. No fetch session is ever made (KIP-227): clients are told session 0 and
+go on with whole requests. There are no transactions, so both isolation levels read the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.brokers.apis.leaders import (
+    NEWS_OF_LEADER,
+    current_leader,
+    leader_endpoints,
+    replicas_of,
+    topic_by_id,
+    topic_by_name,
+)
+from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, Read
+from mockraft.brokers.partitions.replicas import Replicas
+from mockraft.wire import error_codes
+from mockraft.wire.messages.fetch_request import FetchRequest
+from mockraft.wire.messages.fetch_response import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+
+TOPIC_IDS_FROM = 13
+REPLICA_STATE_FROM = 15
+LEADERS_FROM = 16
+FOLLOWERS_SERVE_FROM = 11
+"""From here on consumers may read from followers."""
+NO_SESSION = 0
+
+
+class _Asked(NamedTuple):
+    """One partition of the request; `key` is None when the topic is not known, `code` says why then."""
+
+    topic: Any
+    partition: Any
+    key: ReplicaKey | None
+    code: int
+
+
+class _Found(NamedTuple):
+    """What was found for one partition."""
+
+    read: Read | None
+    code: int
+
+
+async def handle(request: Any, ctx: RequestContext) -> FetchResponse:
+    """Read until there is enough, something is wrong or the time is over."""
+    if request.session_id != NO_SESSION and request.session_epoch > 0:
+        return FetchResponse(error_code=error_codes.FETCH_SESSION_ID_NOT_FOUND)
+    replicas = replicas_of(ctx)
+    asked = list(_asked(request, ctx))
+    follower_id, broker_epoch = request.replica_id, -1
+    if ctx.api_version >= REPLICA_STATE_FROM:
+        follower_id, broker_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
+    fetch = _Fetch(request, ctx.api_version, replicas, asked, follower_id, broker_epoch)
+    found = await fetch.run()
+    return _answer(ctx, asked, found)
+
+
+def error(request: Any, error_code: int, _message: str | None) -> FetchResponse:
+    """The error for the whole request."""
+    return FetchResponse(error_code=error_code)
+
+
+class _Fetch:
+    """One request under way."""
+
+    def __init__(
+        self,
+        request: Any,
+        version: int,
+        replicas: Replicas,
+        asked: list[_Asked],
+        follower_id: int,
+        broker_epoch: int,
+    ) -> None:
+        self._request = request
+        self._version = version
+        self._replicas = replicas
+        self._asked = asked
+        self._follower_id = follower_id
+        self._broker_epoch = broker_epoch
+        self._bytes_max = min(request.max_bytes, replicas.settings.fetch_max_bytes)
+
+    async def run(self) -> list[_Found]:
+        """Read, and wait for more while it is too little."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._request.max_wait_ms / 1000
+        for key in {each.key for each in self._asked if each.key is not None}:
+            await self._replicas.disk_ready(key)
+        found = self._read_all(is_first=True)
+        event = asyncio.Event()
+        while not self._is_enough(found) and loop.time() < deadline_s:
+            hosted = [each for asked in self._asked if asked.key and (each := self._replicas.hosted(asked.key))]
+            for each in hosted:
+                each.waiting.add(event)
+            try:
+                async with asyncio.timeout_at(deadline_s):
+                    await event.wait()
+            except TimeoutError:
+                pass
+            finally:
+                for each in hosted:
+                    each.waiting.discard(event)
+            event.clear()
+            found = self._read_all(is_first=False)
+        return found
+
+    def _is_enough(self, found: list[_Found]) -> bool:
+        if not found or any(each.read is None or each.read.diverging for each in found):
+            return True
+        size = sum(len(each.read.records) for each in found if each.read is not None)
+        return bool(size >= self._request.min_bytes)
+
+    def _read_all(self, *, is_first: bool) -> list[_Found]:
+        found = []
+        left = self._bytes_max
+        for asked in self._asked:
+            if asked.key is None:
+                found.append(_Found(None, asked.code))
+                continue
+            try:
+                hosted = self._replicas.find(asked.key)
+                # The first records of an answer come whole, however large, so that every reader gets on.
+                read = self._read(hosted, asked.partition, left, at_least_one=left == self._bytes_max)
+                if is_first and self._follower_id >= 0 and not read.diverging:
+                    hosted.fetched(
+                        asked.partition.fetch_offset, self._follower(asked.partition), self._replicas.now_ms()
+                    )
+                found.append(_Found(read, error_codes.NONE))
+                left = max(left - len(read.records), 0)
+            except LogError as refused:
+                found.append(_Found(None, refused.error_code))
+        return found
+
+    def _read(self, hosted: HostedPartition, partition: Any, left: int, *, at_least_one: bool) -> Read:
+        return hosted.read(
+            partition.fetch_offset,
+            min(left, partition.partition_max_bytes),
+            claimed_epoch=partition.current_leader_epoch,
+            last_fetched_epoch=partition.last_fetched_epoch,
+            at_least_one=at_least_one,
+            only_leader=self._version < FOLLOWERS_SERVE_FROM,
+            follower=self._follower(partition) if self._follower_id >= 0 else None,
+        )
+
+    def _follower(self, partition: Any) -> FollowerFetch:
+        return FollowerFetch(self._follower_id, self._broker_epoch, partition.log_start_offset)
+
+
+def _asked(request: Any, ctx: RequestContext) -> Iterator[_Asked]:
+    for topic in request.topics:
+        try:
+            by_id = ctx.api_version >= TOPIC_IDS_FROM
+            known = topic_by_id(ctx, topic.topic_id) if by_id else topic_by_name(ctx, topic.topic)
+        except LogError as unknown:
+            for partition in topic.partitions:
+                yield _Asked(topic, partition, None, unknown.error_code)
+        else:
+            for partition in topic.partitions:
+                yield _Asked(topic, partition, (known.topic_id, partition.partition), error_codes.NONE)
+
+
+def _answer(ctx: RequestContext, asked: list[_Asked], found: list[_Found]) -> FetchResponse:
+    topics: dict[int, FetchableTopicResponse] = {}
+    leaders = set()
+    for each, (read, code) in zip(asked, found, strict=True):
+        data = PartitionData(
+            partition_index=each.partition.partition, error_code=code, high_watermark=-1, aborted_transactions=None
+        )
+        data.records = b""
+        if read is not None:
+            data.high_watermark = data.last_stable_offset = read.high_watermark
+            data.log_start_offset = read.log_start_offset
+            data.records = read.records
+            if read.diverging is not None:
+                data.diverging_epoch = EpochEndOffset(epoch=read.diverging[0], end_offset=read.diverging[1])
+        elif code in NEWS_OF_LEADER and ctx.api_version >= LEADERS_FROM:
+            led = current_leader(ctx, each.topic.topic_id, each.topic.topic, each.partition.partition)
+            if led is not None:
+                data.current_leader = LeaderIdAndEpoch(leader_id=led[0], leader_epoch=led[1])
+                leaders.add(led[0])
+        topic = topics.setdefault(
+            id(each.topic), FetchableTopicResponse(topic=each.topic.topic, topic_id=each.topic.topic_id)
+        )
+        topic.partitions.append(data)
+    return FetchResponse(
+        session_id=NO_SESSION,
+        responses=list(topics.values()),
+        node_endpoints=[
+            NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
+            for node_id, host, port, rack in leader_endpoints(ctx, leaders)
+        ],
+    )
+
+
+API = Api(FetchRequest, FetchResponse, handle, error)

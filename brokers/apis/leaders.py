@@ -1,0 +1,59 @@
+"""Which partition a request means, and who leads it, for an answer that says that this broker does not (KIP-951)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from mockraft.brokers.apis.api import RequestContext
+from mockraft.brokers.image import Topic
+from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.wire import error_codes
+
+if TYPE_CHECKING:
+    from mockraft.brokers.partitions.replicas import Replicas
+
+NEWS_OF_LEADER: Final = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED_LEADER_EPOCH)
+"""Errors that are answered with who leads, so that the client need not ask."""
+
+
+def replicas_of(ctx: RequestContext) -> Replicas:
+    """The replicas of the broker that is asked."""
+    replicas = ctx.broker.replicas
+    assert replicas is not None, "a broker that serves clients has replicas"
+    return replicas
+
+
+def topic_by_id(ctx: RequestContext, topic_id: bytes) -> Topic:
+    """The topic of this id. LogError (UNKNOWN_TOPIC_ID)."""
+    topic = ctx.image.topics.get(topic_id)
+    if topic is None:
+        raise LogError(error_codes.UNKNOWN_TOPIC_ID, error_codes.message(error_codes.UNKNOWN_TOPIC_ID))
+    return topic
+
+
+def topic_by_name(ctx: RequestContext, name: str) -> Topic:
+    """The topic of this name. LogError (UNKNOWN_TOPIC_OR_PARTITION)."""
+    topic = ctx.image.topics_by_name.get(name)
+    if topic is None:
+        code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
+        raise LogError(code, error_codes.message(code))
+    return topic
+
+
+def current_leader(ctx: RequestContext, topic_id: bytes, name: str, partition: int) -> tuple[int, int] | None:
+    """(leader, leader epoch) as the metadata has them; None when the partition is not known."""
+    topic = ctx.image.topics.get(topic_id) or ctx.image.topics_by_name.get(name)
+    found = None if topic is None else topic.partitions.get(partition)
+    return None if found is None else (found.leader, found.leader_epoch)
+
+
+def leader_endpoints(ctx: RequestContext, broker_ids: Iterable[int]) -> list[tuple[int, str, int, str | None]]:
+    """(id, host, port, rack) of those of the brokers that listen where the client asked."""
+    found = []
+    for broker_id in sorted(broker_ids):
+        node = ctx.image.brokers.get(broker_id)
+        endpoint = None if node is None else node.endpoints.get(ctx.listener_name)
+        if node is not None and endpoint is not None:
+            found.append((broker_id, endpoint.host, endpoint.port, node.rack))
+    return found

@@ -1,0 +1,97 @@
+"""ListOffsets (2): KIP-79 (by time), KIP-207 (OFFSET_NOT_AVAILABLE), KIP-734 (the largest time), KIP-405 (local ones).
+
+-2 and -4 are the start of the log (there is no tiered storage), -1 its end as the reader may see it, -3 the record with
+the largest timestamp; -5 and -6 ask for tiered records, of which there are none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.brokers.apis.leaders import replicas_of, topic_by_name
+from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.partitions.hosted import HostedPartition
+from mockraft.wire import error_codes
+from mockraft.wire.messages.list_offsets_request import ListOffsetsRequest
+from mockraft.wire.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
+TIERED = (-5, -6)
+CONSUMER, DEBUGGER = -1, -2
+UNKNOWN = -1
+
+
+async def handle(request: Any, ctx: RequestContext) -> ListOffsetsResponse:
+    """The offset that each partition has for the time that is asked for."""
+    replicas = replicas_of(ctx)
+    topics = []
+    for topic in request.topics:
+        answered = []
+        for partition in topic.partitions:
+            answer = ListOffsetsPartitionResponse(partition_index=partition.partition_index)
+            try:
+                key = (topic_by_name(ctx, topic.name).topic_id, partition.partition_index)
+                replicas.find(key)
+                await replicas.disk_ready(key)
+                _find(replicas.find(key), partition, request.replica_id, answer)
+            except LogError as refused:
+                answer.error_code = refused.error_code
+                if answer.error_code == error_codes.OFFSET_NOT_AVAILABLE and ctx.api_version < 5:
+                    answer.error_code = error_codes.LEADER_NOT_AVAILABLE
+            answered.append(answer)
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answered))
+    return ListOffsetsResponse(topics=topics)
+
+
+def error(request: Any, error_code: int, _message: str | None) -> ListOffsetsResponse:
+    """The error for every partition."""
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartitionResponse(partition_index=each.partition_index, error_code=error_code)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _find(hosted: HostedPartition, asked: Any, replica_id: int, answer: Any) -> None:
+    """Kafka's Partition.fetchOffsetForTimestamp. LogError."""
+    log, state = hosted.log, hosted.state
+    hosted.check_epoch(asked.current_leader_epoch, only_leader=replica_id != DEBUGGER)
+    is_client = replica_id == CONSUMER
+    end_offset = log.high_watermark if is_client else log.end_offset
+    epoch_start = state.epoch_start_offset
+    lags = is_client and epoch_start is not None and epoch_start > log.high_watermark
+    if asked.timestamp == LATEST:
+        if lags:
+            raise LogError(error_codes.OFFSET_NOT_AVAILABLE, "the high watermark is behind this leader's start")
+        found: tuple[int, int] | None = (end_offset, UNKNOWN)
+        answer.leader_epoch = state.leader_epoch
+    elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
+        found = (log.start_offset, UNKNOWN)
+        answer.leader_epoch = hosted.epoch_at(log.start_offset)
+    elif asked.timestamp in TIERED:
+        found = None
+    else:
+        found = hosted.newest() if asked.timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(asked.timestamp)
+        if found is not None and found[0] >= end_offset:
+            if lags:
+                raise LogError(error_codes.OFFSET_NOT_AVAILABLE, "the high watermark is behind this leader's start")
+            found = None
+        if found is not None:
+            answer.leader_epoch = hosted.epoch_at(found[0])
+    if found is not None:
+        answer.offset, answer.timestamp = found
+
+
+API = Api(ListOffsetsRequest, ListOffsetsResponse, handle, error)

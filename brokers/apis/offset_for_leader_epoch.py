@@ -1,0 +1,54 @@
+"""OffsetForLeaderEpoch (23): KIP-101, KIP-279, KIP-320. Where the records of a leader epoch end in the leader's log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.brokers.apis.leaders import replicas_of, topic_by_name
+from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.wire.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
+from mockraft.wire.messages.offset_for_leader_epoch_response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+
+
+async def handle(request: Any, ctx: RequestContext) -> OffsetForLeaderEpochResponse:
+    """The largest epoch up to the one that is asked for, and its end."""
+    replicas = replicas_of(ctx)
+    topics = []
+    for topic in request.topics:
+        answered = []
+        for partition in topic.partitions:
+            answer = EpochEndOffset(partition=partition.partition)
+            try:
+                hosted = replicas.find((topic_by_name(ctx, topic.topic).topic_id, partition.partition))
+                log = hosted.log
+                hosted.check_epoch(partition.current_leader_epoch, only_leader=True)
+                answer.leader_epoch, answer.end_offset = log.end_of_epoch(partition.leader_epoch)
+            except LogError as refused:
+                answer.error_code = refused.error_code
+            answered.append(answer)
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answered))
+    return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def error(request: Any, error_code: int, _message: str | None) -> OffsetForLeaderEpochResponse:
+    """The error for every partition."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[
+                    EpochEndOffset(partition=partition.partition, error_code=error_code)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+API = Api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, handle, error)

@@ -1,0 +1,309 @@
+"""The replicas of a broker that serves clients (Kafka's `ReplicaManager`): who leads, who follows, who fetches whom.
+
+A part of the broker after `Directories`, which has placed each replica when this one hears of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from typing import TYPE_CHECKING
+
+from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.channel import ControllerChannel, NotSentError
+from mockraft.brokers.lifecycle import BrokerState
+from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.partitions.fetcher import FetchSettings, LeaderFetcher, fetch_version
+from mockraft.brokers.partitions.hosted import HostedPartition
+from mockraft.brokers.partitions.isr_changes import RETRY_MS, IsrChanges
+from mockraft.brokers.partitions.partition import (
+    NO_LEADER,
+    Assignment,
+    CommittedIsr,
+    IsrChange,
+    Partition,
+    Registered,
+)
+from mockraft.brokers.partitions.producer_ids import ProducerIds
+from mockraft.brokers.partitions.settings import ReplicaSettings, TopicSettings, topic_settings
+from mockraft.wire import client, error_codes
+from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
+
+if TYPE_CHECKING:
+    from mockraft.brokers.broker import SimulatedBroker
+    from mockraft.brokers.image import ClusterImage
+
+RETRY_TIMEOUT_MS = 60_000
+PLAINTEXT = 0
+
+_log = logging.getLogger(__name__)
+
+
+class Replicas:
+    """The part of a broker that hosts replicas. `partitions` are those it has, `fetchers` are by leader.
+
+    `may_fetch` is cleared while followers are stuck on purpose (:meth:`stick`).
+    """
+
+    def __init__(self, broker: SimulatedBroker, image: ClusterImage) -> None:
+        config = broker.config
+        self.broker_id = config.broker_id
+        self.settings = ReplicaSettings.of(config.properties)
+        self.fetch_settings = FetchSettings(
+            self.settings.replica_fetch_wait_max_ms,
+            self.settings.replica_fetch_min_bytes,
+            self.settings.replica_fetch_max_bytes,
+            self.settings.replica_fetch_response_max_bytes,
+            self.settings.replica_fetch_backoff_ms,
+        )
+        self.partitions: dict[ReplicaKey, HostedPartition] = {}
+        self.isr_changes = IsrChanges()
+        self.fetchers: dict[int, LeaderFetcher] = {}
+        self.may_fetch = asyncio.Event()
+        self.may_fetch.set()
+        self._broker = broker
+        self._image = image
+        self._published = False
+        self._sending = False
+        self._fetched_from: dict[ReplicaKey, tuple[int, int]] = {}
+        self._topic_settings: dict[str, tuple[int, TopicSettings]] = {}
+        self._channel = self._controller_channel()
+        self.producer_ids = ProducerIds(self._controller_channel(), self.broker_id, self.broker_epoch)
+        broker.view.touched = set()
+
+    # A part of the broker.
+
+    def start(self) -> None:
+        """Look for lagging followers from now on."""
+        self._broker.start_task(self._watch_lag)
+
+    def metadata_advanced(self) -> None:
+        """Lead, follow or give up the replicas that the metadata changed."""
+        self._channel.controller_moved()
+        observer = self._broker.observer
+        if not self._published and observer.applied_offset + 1 < observer.high_watermark:
+            return
+        self._published = True
+        for key in self._broker.view.take_touched():
+            self.apply(key)
+
+    def state_changed(self, state: BrokerState) -> None:
+        """Replicas are the same in every state."""
+
+    async def close(self) -> None:
+        """Close the connection that ISR changes go over; fetchers ended with the broker's tasks."""
+        self._wake_all()
+        await self._channel.close()
+        await self.producer_ids.close()
+
+    def _controller_channel(self) -> ControllerChannel:
+        config = self._broker.config
+        find = self._broker.controller
+        return ControllerChannel(str(config.broker_id), find, RETRY_TIMEOUT_MS, config.security, config.messages)
+
+    # What others ask.
+
+    def hosted(self, key: ReplicaKey) -> HostedPartition | None:
+        """The replica of this key; None when there is none here."""
+        return self.partitions.get(key)
+
+    def find(self, key: ReplicaKey) -> HostedPartition:
+        """The replica of this key. LogError as Kafka's `getPartitionOrError`."""
+        hosted = self.partitions.get(key)
+        if hosted is not None:
+            return hosted
+        if self._image.partition(*key) is not None:
+            raise LogError(error_codes.NOT_LEADER_OR_FOLLOWER, "this broker has no replica of the partition")
+        raise LogError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+
+    async def disk_ready(self, key: ReplicaKey) -> None:
+        """Wait until the disk below a replica takes the next operation: a slow one keeps only those who need it."""
+        logs = self._broker.logs
+        directory_id = logs.directory_of(key)
+        if directory_id is not None:
+            await logs.log_dir(directory_id).disk.ready()
+
+    def stick(self, stuck: bool = True) -> None:
+        """Have this broker's followers fetch no more, like those of a broker that hangs, or go on."""
+        if stuck:
+            self.may_fetch.clear()
+        else:
+            self.may_fetch.set()
+
+    def broker_epoch(self) -> int:
+        """This broker's epoch."""
+        return self._broker.life.broker_epoch
+
+    def fetch_version(self) -> int:
+        """The version of Fetch that the cluster's brokers speak with each other."""
+        return fetch_version(self._image.metadata_version)
+
+    def endpoint_of(self, broker_id: int) -> tuple[str, int] | None:
+        """Where another broker listens for brokers: on the listener named as our own first one, else any PLAINTEXT."""
+        node = self._image.brokers.get(broker_id)
+        if node is None:
+            return None
+        named = node.endpoints.get(self._broker.config.listeners[0].name)
+        plain = (each for each in node.endpoints.values() if each.security_protocol == PLAINTEXT)
+        endpoint = named or next(plain, None)
+        return None if endpoint is None else (endpoint.host, endpoint.port)
+
+    def topic_settings(self, topic: str) -> TopicSettings:
+        """The settings of a topic as they are now."""
+        version, known = self._topic_settings.get(topic, (-1, None))
+        if known is None or version != self._image.version:
+            known = topic_settings(self._image, self.broker_id, topic, self._broker.config.properties)
+            self._topic_settings[topic] = (self._image.version, known)
+        return known
+
+    def now_ms(self) -> int:
+        """The time that lags are measured in."""
+        return int(asyncio.get_running_loop().time() * 1000)
+
+    # What the metadata says.
+
+    def apply(self, key: ReplicaKey) -> None:
+        """Make the replica what the metadata says it is now; to be called, too, when it has got another directory."""
+        partition = self._image.partition(*key)
+        if partition is None or self.broker_id not in partition.replicas:
+            self._stop(key)
+            return
+        hosted = self.partitions.get(key)
+        if hosted is None:
+            hosted = self.partitions[key] = self._host(key)
+        assignment = Assignment(
+            partition.leader, partition.leader_epoch, partition.isr, partition.replicas, partition.partition_epoch
+        )
+        try:
+            self._open(hosted)
+            if assignment.leader == self.broker_id:
+                self._leave(key)
+                hosted.lead(assignment, self.now_ms())
+            else:
+                hosted.follow(assignment)
+                self._follow(key, assignment)
+        except LogError as error:
+            _log.warning("broker %d: %s: %s", self.broker_id, hosted.name, error)
+            self._leave(key)
+
+    def directory_offline(self, directory_id: bytes) -> None:
+        """A log directory failed: its replicas are fetched no more, and nobody has to wait for them."""
+        for key in self._broker.logs.replicas_in(directory_id):
+            self._leave(key)
+            if key in self.partitions:
+                self.partitions[key].wake()
+
+    def _host(self, key: ReplicaKey) -> HostedPartition:
+        topic = self._image.topics[key[0]].name
+
+        def settings() -> TopicSettings:
+            return self.topic_settings(topic)
+
+        state = Partition(
+            self.broker_id,
+            self._registered,
+            lambda: settings().min_insync_replicas,
+            lag_time_max_ms=self.settings.replica_lag_time_max_ms,
+        )
+        return HostedPartition(key, topic, state, settings, self._broker.logs.log, self._propose)
+
+    def _open(self, hosted: HostedPartition) -> None:
+        """Have the replica's log in the directory that it was placed in. LogError."""
+        broker = self._broker
+        if broker.logs.log(hosted.key) is None:
+            if not broker.directories.is_here(hosted.key):
+                raise LogError(error_codes.KAFKA_STORAGE_ERROR, "the log directory is offline")
+            directory_id = broker.directories.placed[hosted.key]
+            broker.logs.create(hosted.key, hosted.topic, directory_id, config=self.topic_settings(hosted.topic).log)
+
+    def _stop(self, key: ReplicaKey) -> None:
+        """Give a replica up and delete its log (stopReplicas)."""
+        self._leave(key)
+        hosted = self.partitions.pop(key, None)
+        if hosted is None:
+            return
+        if not any(each.topic == hosted.topic for each in self.partitions.values()):
+            self._topic_settings.pop(hosted.topic, None)
+        hosted.wake()
+        try:
+            self._broker.logs.remove(key)
+        except LogError as error:
+            _log.warning("broker %d: %s: not deleted: %s", self.broker_id, hosted.name, error)
+
+    def _registered(self, broker_id: int) -> Registered | None:
+        node = self._image.brokers.get(broker_id)
+        return None if node is None else Registered(node.broker_epoch, node.fenced, node.in_controlled_shutdown)
+
+    # Fetching.
+
+    def _follow(self, key: ReplicaKey, assignment: Assignment) -> None:
+        """Fetch from the leader; anew when the leader epoch is."""
+        source = (assignment.leader, assignment.leader_epoch)
+        if self._fetched_from.get(key) == source:
+            return
+        self._leave(key)
+        if assignment.leader == NO_LEADER:
+            return
+        self._fetched_from[key] = source
+        fetcher = self.fetchers.get(assignment.leader)
+        if fetcher is None:
+            fetcher = self.fetchers[assignment.leader] = LeaderFetcher(self, assignment.leader, self._fetcher_over)
+            fetcher.follow(key, assignment.leader_epoch)
+            self._broker.start_task(fetcher.run)
+        else:
+            fetcher.follow(key, assignment.leader_epoch)
+
+    def _leave(self, key: ReplicaKey) -> None:
+        source = self._fetched_from.pop(key, None)
+        if source is not None and source[0] in self.fetchers:
+            self.fetchers[source[0]].leave(key)
+
+    def _fetcher_over(self, fetcher: LeaderFetcher) -> None:
+        if self.fetchers.get(fetcher.leader_id) is fetcher:
+            del self.fetchers[fetcher.leader_id]
+
+    # ISR changes.
+
+    def _propose(self, hosted: HostedPartition, change: IsrChange) -> None:
+        self.isr_changes.add(hosted.key, change, functools.partial(self._isr_answered, hosted))
+        if not self._sending and self.isr_changes.is_due and not self._broker.stopped.is_set():
+            self._sending = True
+            self._broker.start_task(self._send_isr_changes)
+
+    def _isr_answered(self, hosted: HostedPartition, change: IsrChange, answer: CommittedIsr | int) -> None:
+        hosted.committed_or_refused(change, answer, self.now_ms())
+        self._broker.changed.set()
+
+    async def _send_isr_changes(self) -> None:
+        def make(connection: client.KafkaConnection) -> AlterPartitionRequest:
+            version = connection.version_for(AlterPartitionRequest)
+            request = self.isr_changes.take(self.broker_id, self.broker_epoch(), version)
+            assert request is not None
+            return request
+
+        try:
+            while self.isr_changes.is_due:
+                try:
+                    response = await self._channel.send(make)
+                    wait_ms = self.isr_changes.answered(response)
+                    if response.error_code != error_codes.NONE:
+                        self._broker.refusals[error_codes.name(response.error_code)] += 1
+                except (NotSentError, client.UnsupportedVersionError) as error:
+                    self._broker.refusals[type(error).__name__] += 1
+                    wait_ms = self.isr_changes.failed()
+                await asyncio.sleep(wait_ms / 1000)
+        finally:
+            self._sending = False
+
+    async def _watch_lag(self) -> None:
+        """Kafka's task "isr-expiration", twice per `replica.lag.time.max.ms`."""
+        while True:
+            await asyncio.sleep(max(self.settings.replica_lag_time_max_ms / 2, RETRY_MS) / 1000)
+            for hosted in list(self.partitions.values()):
+                if hosted.state.is_leader:
+                    hosted.shrink(self.now_ms())
+
+    def _wake_all(self) -> None:
+        for hosted in self.partitions.values():
+            hosted.wake()

@@ -1,0 +1,84 @@
+"""Kafka's settings that a broker's replicas go by: those of server.properties and those of topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from mockraft.brokers.image import ClusterImage
+from mockraft.brokers.image.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from mockraft.brokers.log_dirs.replica_log import DEFAULT_CONFIG, LogConfig
+
+BROKER_NAMES: Final = {
+    "min.insync.replicas": "min.insync.replicas",
+    "max.message.bytes": "message.max.bytes",
+    "segment.bytes": "log.segment.bytes",
+    "message.timestamp.type": "log.message.timestamp.type",
+}
+"""What a topic's setting is called where the broker has its default (ServerTopicConfigSynonyms)."""
+
+
+class ReplicaSettings(NamedTuple):
+    """Of server.properties, named as there. Times in ms, sizes in bytes."""
+
+    replica_lag_time_max_ms: int = 30_000
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_min_bytes: int = 1
+    replica_fetch_max_bytes: int = 1_048_576
+    replica_fetch_response_max_bytes: int = 10_485_760
+    replica_fetch_backoff_ms: int = 1_000
+    fetch_max_bytes: int = 57_671_680
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> ReplicaSettings:
+        """What server.properties say. Raises ValueError for what is no number, or a negative one."""
+        named = {}
+        for field in cls._fields:
+            name = field.replace("_", ".")
+            if name in properties:
+                named[field] = _number(name, properties[name])
+        return cls(**named)
+
+
+class TopicSettings(NamedTuple):
+    """What holds for the partitions of one topic."""
+
+    min_insync_replicas: int
+    log: LogConfig
+
+
+def topic_settings(image: ClusterImage, broker_id: int, topic: str, properties: Mapping[str, str]) -> TopicSettings:
+    """A topic's settings: its own, else the broker's dynamic ones, else the cluster's, else server.properties."""
+
+    def find(name: str, default: str) -> str:
+        own = image.config(TOPIC_RESOURCE, topic).get(name)
+        if own is not None:
+            return own
+        broker_name = BROKER_NAMES[name]
+        for resource in (str(broker_id), ""):
+            dynamic = image.config(BROKER_RESOURCE, resource).get(broker_name)
+            if dynamic is not None:
+                return dynamic
+        return properties.get(broker_name, default)
+
+    def number(name: str, default: int) -> int:
+        # The controller refuses what is no number; a test's controller may not.
+        text = find(name, "")
+        return int(text) if text.isdecimal() else default
+
+    log = LogConfig(
+        segment_bytes=number("segment.bytes", DEFAULT_CONFIG.segment_bytes),
+        max_message_bytes=number("max.message.bytes", DEFAULT_CONFIG.max_message_bytes),
+        is_log_append_time=find("message.timestamp.type", "CreateTime") == "LogAppendTime",
+    )
+    return TopicSettings(number("min.insync.replicas", 1), log)
+
+
+def _number(name: str, text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise ValueError(f"{name} must be a whole number from 0 on, not {text!r}")
+    return number

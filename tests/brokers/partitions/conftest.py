@@ -1,0 +1,212 @@
+"""Simulated brokers that serve clients on mockraft's own controller, and clients of three makes for them."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from mockraft import BrokerState, Controller, SimulatedBroker
+from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.config import draw_config
+from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
+from mockraft.brokers.partitions.hosted import HostedPartition
+from mockraft.wire import client
+from mockraft.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+
+LAG_TIME_MAX_MS = 600
+PROPERTIES = {
+    "replica.lag.time.max.ms": str(LAG_TIME_MAX_MS),
+    "replica.fetch.backoff.ms": "50",
+    "replica.fetch.wait.max.ms": "100",
+}
+
+
+async def until(condition: Callable[[], Any], timeout_s: float = 15) -> Any:
+    """What `condition` gives once that is true."""
+    async with asyncio.timeout(timeout_s):
+        while not (found := condition()):
+            await asyncio.sleep(0.005)
+    return found
+
+
+class Brokers:
+    """Simulated brokers by id; their disks outlive them, so that a broker comes back with its records."""
+
+    def __init__(self, bootstrap: str, cluster_id: str) -> None:
+        self.running: dict[int, SimulatedBroker] = {}
+        self._bootstrap = bootstrap
+        self._cluster_id = cluster_id
+        self._disks: dict[str, MemoryDisk] = {}
+        self._lives = 0
+
+    async def start(self, *broker_ids: int, **options: Any) -> None:
+        """Start these brokers, again with what they had, and wait until they run."""
+        host, port = self._bootstrap.split(":")
+        for broker_id in broker_ids:
+            properties = {**PROPERTIES, **options.get("properties", {})}
+            options = {**options, "properties": properties, "open_disk": self._disk, "serve_clients": True}
+            options = {"heartbeat_interval_ms": 300, **options}
+            config = draw_config(broker_id, self._cluster_id, ((host, int(port)),), random.Random(broker_id), **options)
+            self._lives += 1
+            config = dataclasses.replace(config, incarnation_id=self._lives.to_bytes(16))
+            self.running[broker_id] = SimulatedBroker(config)
+            self.running[broker_id].start()
+        for broker_id in broker_ids:
+            await self.running[broker_id].wait_until(BrokerState.RUNNING)
+
+    async def kill(self, broker_id: int) -> None:
+        await self.running.pop(broker_id).kill()
+
+    async def send(self, request: Any) -> Any:
+        """Ask the controller."""
+        host, port = self._bootstrap.split(":")
+        connection = await client.connect(host, int(port), client_id="test")
+        try:
+            return await connection.send(request)
+        finally:
+            await connection.close()
+
+    async def close(self) -> None:
+        for broker_id in list(self.running):
+            await self.kill(broker_id)
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(broker.listener.bootstrap for broker in self.running.values() if broker.listener)
+
+    def hosted(self, broker_id: int, topic: str, partition: int = 0) -> HostedPartition | None:
+        """This broker's replica of a partition, once it has one."""
+        broker = self.running[broker_id]
+        assert broker.replicas is not None
+        named = broker.image.topics_by_name.get(topic) if broker.image else None
+        return broker.replicas.hosted((named.topic_id, partition)) if named else None
+
+    def leader(self, topic: str, partition: int = 0) -> HostedPartition | None:
+        """The replica that leads, of a running broker, in the newest epoch."""
+        leading = [
+            hosted
+            for broker_id in self.running
+            if (hosted := self.hosted(broker_id, topic, partition)) and hosted.state.is_leader
+        ]
+        return max(leading, key=lambda hosted: hosted.state.leader_epoch, default=None)
+
+    async def isr(self, topic: str, *expected: int, partition: int = 0) -> HostedPartition:
+        """The leader, once its committed ISR is this one."""
+
+        def is_so() -> HostedPartition | None:
+            leader = self.leader(topic, partition)
+            return leader if leader and leader.state.isr == set(expected) and not leader.state.pending else None
+
+        leader = await until(is_so)
+        assert isinstance(leader, HostedPartition)
+        return leader
+
+    async def create_topic(
+        self, name: str, *, partitions: int = 1, replicas: int = 1, assigned: list[int] | None = None, **config: Any
+    ) -> ReplicaKey:
+        """A topic that every broker knows and has a leader for; `assigned` are the replicas of its one partition."""
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=-1 if assigned else partitions,
+            replication_factor=-1 if assigned else replicas,
+            assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=assigned)] if assigned else [],
+            configs=[CreatableTopicConfig(name=k.replace("_", "."), value=str(v)) for k, v in config.items()],
+        )
+        response = await self.send(CreateTopicsRequest(topics=[topic], timeout_ms=5000))
+        assert response.topics[0].error_code == 0, response
+        count = 1 if assigned else partitions
+        for index in range(count):
+            await until(lambda index=index: self.leader(name, index))
+        for broker in self.running.values():
+            await until(lambda broker=broker: broker.image and name in broker.image.topics_by_name)
+        return bytes(response.topics[0].topic_id), 0
+
+    def _disk(self, path: str) -> MemoryDisk:
+        return self._disks.setdefault(path, MemoryDisk(path))
+
+
+@pytest.fixture(name="until", scope="session")
+def fixture_until() -> Callable[..., Awaitable[Any]]:
+    """Wait for a condition."""
+    return until
+
+
+@pytest.fixture
+async def controller() -> AsyncIterator[Controller]:
+    async with Controller(session_timeout_ms=1500) as running:
+        yield running
+
+
+@pytest.fixture
+async def brokers(controller: Controller) -> AsyncIterator[Brokers]:
+    """None runs yet; all are killed at the end."""
+    cluster = Brokers(controller.bootstrap, controller.cluster_id)
+    yield cluster
+    await cluster.close()
+
+
+@pytest.fixture
+def produce() -> Callable[..., Awaitable[list[str]]]:
+    """Produce texts with confluent-kafka and give those that were acknowledged; an error only with `strict`."""
+
+    async def run(brokers: Brokers, topic: str, texts: list[str], *, strict: bool = True, **config: Any) -> list[str]:
+        return await asyncio.to_thread(_produce, brokers.bootstrap, topic, texts, strict, config)
+
+    return run
+
+
+def _produce(bootstrap: str, topic: str, texts: list[str], strict: bool, config: dict[str, Any]) -> list[str]:
+    acknowledged: list[str] = []
+    errors: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, message: Any) -> None:
+        if error is None:
+            acknowledged.append(message.value().decode())
+        else:
+            errors.append(error)
+
+    usual = {"acks": "all", "linger.ms": 1, "message.timeout.ms": 20_000, "retry.backoff.ms": 50}
+    given = {key.replace("_", "."): value for key, value in config.items()}
+    producer = Producer({"bootstrap.servers": bootstrap, **usual, **given})
+    for text in texts:
+        producer.produce(topic, text.encode(), on_delivery=delivered)
+        producer.poll(0)
+    left = producer.flush(25)
+    assert not strict or (not errors and left == 0), f"{errors[:3]}, {left} not delivered"
+    return acknowledged
+
+
+@pytest.fixture
+def consume() -> Callable[..., Awaitable[list[str]]]:
+    """The first `count` texts of a topic, partition by partition, with confluent-kafka and without a group."""
+
+    async def run(brokers: Brokers, topic: str, count: int, partitions: int = 1) -> list[str]:
+        return await asyncio.to_thread(_consume, brokers.bootstrap, topic, count, partitions)
+
+    return run
+
+
+def _consume(bootstrap: str, topic: str, count: int, partitions: int) -> list[str]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False})
+    try:
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+        texts: list[str] = []
+        for _ in range(30):
+            for message in consumer.consume(count, 0.5):
+                assert message.error() is None, message.error()
+                texts.append(message.value().decode())
+            if len(texts) >= count:
+                break
+        return texts
+    finally:
+        consumer.close()

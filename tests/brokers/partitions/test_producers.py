@@ -1,0 +1,94 @@
+"""Idempotent producers as `ProducerStateManager` and `ProducerAppendInfo` judge them."""
+
+from __future__ import annotations
+
+import pytest
+from mockraft.brokers.log_dirs.batch_headers import BatchHeader
+from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.partitions import producers as producers_module
+from mockraft.brokers.partitions.producers import Producers
+from mockraft.wire import error_codes
+
+
+def header(sequence: int, count: int = 1, *, offset: int = 0, producer_id: int = 7, epoch: int = 0) -> BatchHeader:
+    return BatchHeader(0, 100, offset, offset + count - 1, 0, 0, 0, 0, producer_id, epoch, sequence, count)
+
+
+@pytest.fixture
+def producers() -> Producers:
+    known = Producers()
+    known.written(header(0, 3, offset=10))
+    return known
+
+
+def test_the_next_sequence_is_new(producers: Producers) -> None:
+    assert producers.check(header(3)) is None
+
+
+def test_a_batch_that_was_written_is_told_where(producers: Producers) -> None:
+    assert producers.check(header(0, 3)) == 10
+
+
+def test_only_the_last_five_batches_are_known(producers: Producers) -> None:
+    for sequence in range(3, 8):
+        producers.written(header(sequence, offset=10 + sequence))
+    assert producers.check(header(3)) == 13
+    with pytest.raises(LogError) as refused:
+        producers.check(header(0, 3))
+    assert refused.value.error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+@pytest.mark.parametrize("sequence", [1, 2, 4, 99])
+def test_a_gap_is_refused(producers: Producers, sequence: int) -> None:
+    with pytest.raises(LogError, match="Out of order sequence number for producer 7") as refused:
+        producers.check(header(sequence))
+    assert refused.value.error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_an_older_epoch_is_refused(producers: Producers) -> None:
+    producers.written(header(0, epoch=2, offset=20))
+    with pytest.raises(LogError) as refused:
+        producers.check(header(1, epoch=1))
+    assert refused.value.error_code == error_codes.INVALID_PRODUCER_EPOCH
+
+
+def test_a_new_epoch_begins_with_sequence_0(producers: Producers) -> None:
+    assert producers.check(header(0, epoch=1)) is None
+    with pytest.raises(LogError):
+        producers.check(header(3, epoch=1))
+
+
+@pytest.mark.parametrize("sequence", [0, 41])
+def test_a_producer_that_is_not_known_begins_anywhere(producers: Producers, sequence: int) -> None:
+    assert producers.check(header(sequence, producer_id=8)) is None
+
+
+def test_without_a_producer_id_nothing_is_remembered(producers: Producers) -> None:
+    producers.written(header(-1, producer_id=-1))
+    assert producers.check(header(-1, producer_id=-1)) is None
+    assert len(producers) == 1
+
+
+def test_sequences_go_on_at_0_after_the_largest_number() -> None:
+    producers = Producers()
+    producers.written(header(2**31 - 2, 2))
+    assert producers.check(header(0)) is None
+    with pytest.raises(LogError):
+        producers.check(header(1))
+
+
+def test_what_is_truncated_is_forgotten(producers: Producers) -> None:
+    producers.written(header(3, offset=13))
+    producers.truncate(13)
+    assert producers.check(header(3)) is None
+    producers.truncate(10)
+    assert len(producers) == 0
+
+
+def test_only_so_many_producers_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producers_module, "PRODUCERS_MAX", 3)
+    producers = Producers()
+    for producer_id in (1, 2, 3, 1, 4):
+        producers.written(header(0, producer_id=producer_id))
+    assert len(producers) == 3
+    assert producers.check(header(5, producer_id=2)) is None

@@ -1,0 +1,101 @@
+"""Simulated brokers replicate among themselves: records, high watermarks, ISRs that shrink and grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mockraft import Controller
+from mockraft.wire import api_keys
+from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+
+TEXTS = [f"record {number}" for number in range(200)]
+
+
+async def test_what_is_produced_with_acks_all_is_on_every_replica_and_is_consumed(
+    brokers: Any, produce: Any, consume: Any
+) -> None:
+    await brokers.start(1, 2, 3)
+    await brokers.create_topic("orders", partitions=2, replicas=3)
+    assert sorted(await produce(brokers, "orders", TEXTS)) == sorted(TEXTS)
+    assert sorted(await consume(brokers, "orders", len(TEXTS), partitions=2)) == sorted(TEXTS)
+    for partition in (0, 1):
+        replicas = [brokers.hosted(broker_id, "orders", partition) for broker_id in (1, 2, 3)]
+        assert len({replica.log.end_offset for replica in replicas}) == 1
+        end_offset = replicas[0].log.end_offset
+        assert len({replica.log.read(0, 1 << 20, end_offset) for replica in replicas}) == 1
+
+
+async def test_a_dead_follower_leaves_the_isr_and_comes_back(
+    controller: Controller, brokers: Any, produce: Any, consume: Any
+) -> None:
+    await brokers.start(1, 2, 3)
+    await brokers.create_topic("orders", assigned=[1, 2, 3], min_insync_replicas=2)
+    await produce(brokers, "orders", TEXTS[:50])
+    await brokers.kill(3)
+    await produce(brokers, "orders", TEXTS[50:100])
+    await brokers.isr("orders", 1, 2)
+    await brokers.start(3)
+    leader = await brokers.isr("orders", 1, 2, 3)
+    assert leader.state.broker_id == 1
+    assert brokers.hosted(3, "orders").log.end_offset == leader.log.end_offset
+    answered = [exchange.response for exchange in controller.journal.exchanges(api_keys.ALTER_PARTITION)]
+    assert [partition.isr for each in answered for t in each.topics for partition in t.partitions][-1] == [1, 2, 3]
+    assert await consume(brokers, "orders", 100) == TEXTS[:100]
+
+
+async def test_a_stuck_follower_is_put_out_through_alter_partition_and_taken_in_again(
+    controller: Controller, brokers: Any, produce: Any
+) -> None:
+    await brokers.start(1, 2)
+    await brokers.create_topic("orders", assigned=[1, 2])
+    brokers.running[2].replicas.stick()
+    await produce(brokers, "orders", TEXTS[:20])
+    leader = await brokers.isr("orders", 1)
+    assert leader.log.high_watermark == leader.log.end_offset
+    brokers.running[2].replicas.stick(False)
+    await brokers.isr("orders", 1, 2)
+    asked = [exchange.request for exchange in controller.journal.exchanges(api_keys.ALTER_PARTITION)]
+    isrs = [
+        [each.broker_id for each in partition.new_isr_with_epochs]
+        for request in asked
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    assert isrs == [[1], [1, 2]]
+    registered = controller.running.controller.image.cluster.brokers
+    assert [each.broker_epoch for each in asked[-1].topics[0].partitions[0].new_isr_with_epochs] == [
+        registered[1].broker_epoch,
+        registered[2].broker_epoch,
+    ]
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["shut down", "killed"])
+async def test_no_acknowledged_record_is_lost_when_the_leader_goes(
+    brokers: Any, produce: Any, consume: Any, clean: bool
+) -> None:
+    await brokers.start(1, 2, 3)
+    await brokers.create_topic("orders", assigned=[1, 2, 3], min_insync_replicas=2)
+    acknowledged = await produce(brokers, "orders", TEXTS[:100])
+    if clean:
+        await brokers.running.pop(1).shut_down()
+    else:
+        await brokers.kill(1)
+    acknowledged += await produce(brokers, "orders", TEXTS[100:])
+    assert acknowledged == TEXTS
+    assert await consume(brokers, "orders", len(TEXTS)) == TEXTS
+    await brokers.start(1)
+    leader = await brokers.isr("orders", 1, 2, 3)
+    returned = brokers.hosted(1, "orders").log
+    end_offset = leader.log.end_offset
+    assert returned.read(0, 1 << 20, end_offset) == leader.log.read(0, 1 << 20, end_offset)
+
+
+async def test_a_topic_that_is_deleted_leaves_nothing_behind(brokers: Any, produce: Any, until: Any) -> None:
+    await brokers.start(1, 2)
+    key = await brokers.create_topic("orders", replicas=2)
+    await produce(brokers, "orders", TEXTS[:5])
+    await brokers.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000))
+    for broker in brokers.running.values():
+        await until(lambda broker=broker: broker.replicas.hosted(key) is None and not broker.replicas.fetchers)
+        assert broker.logs.held() == []
