@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable
@@ -13,13 +14,18 @@ from mockraft.brokers.assignments import Assignments, ReplicaKey
 from mockraft.brokers.channel import ControllerChannel, NotSentError
 from mockraft.brokers.lifecycle import BrokerState, End
 from mockraft.brokers.log_dirs.cordoning import CordoningError, cordoned_paths
-from mockraft.brokers.log_dirs.directory_ids import UNASSIGNED
+from mockraft.brokers.log_dirs.directory_ids import LOST, UNASSIGNED
+from mockraft.brokers.log_dirs.errors import LogError, StorageError
+from mockraft.brokers.log_dirs.io_errors import Scope, classify
 from mockraft.brokers.log_dirs.placement import DirectoryAt, candidates
+from mockraft.brokers.moves.starting import settle
+from mockraft.brokers.partition_restarts import Restarts
 from mockraft.wire import client, error_codes
 from mockraft.wire.uuids import text_of
 
 if TYPE_CHECKING:
     from mockraft.brokers.broker import SimulatedBroker
+    from mockraft.brokers.log_dirs.log_dir import LogDir
     from mockraft.brokers.metadata_view import Replica
 
 RETRY_TIMEOUT_MS = 60_000
@@ -47,17 +53,22 @@ class Directories:
         self.assignments = Assignments()
         self.offline: dict[bytes, str] = {}
         self._broker = broker
+        self._restarts = Restarts(broker)
         self._published = False
         self._channel = ControllerChannel(
             str(config.broker_id), broker.controller, RETRY_TIMEOUT_MS, config.security, config.messages
         )
+        if config.log_dir_failure_timeout_ms < 1:
+            raise ValueError(f"log.dir.failure.timeout.ms is {config.log_dir_failure_timeout_ms}: want 1 or more")
         self._cordoned_value = config.cordoned_log_dirs
         self.cordoned = self._cordoned_by(config.cordoned_log_dirs)
         if self.cordoned:
             broker.happen(lifecycle.LogDirsCordoned(self.cordoned))
+        broker.logs.on_error = self.io_error
 
     def start(self) -> None:
-        """Directories that failed since they were opened are told like those that fail later."""
+        """What lies in the directories is placed; directories that failed as they were opened are told."""
+        self.placed = {held.key: held.log_dir.directory_id for held in self._broker.logs.held()}
         for directory_id in self.offline:
             self._report(directory_id)
 
@@ -74,6 +85,7 @@ class Directories:
         changed = broker.view.take_changed()
         for key in sorted(changed, key=self._turn):
             self._place(key)
+        self._restarts.metadata_advanced()
         self._hear_cordoned()
 
     def state_changed(self, state: BrokerState) -> None:
@@ -84,7 +96,15 @@ class Directories:
         await self._channel.close()
 
     def _first_published(self) -> None:
-        """The metadata is known up to the high watermark, and no replica is placed yet: settle what the start left."""
+        """The metadata is known up to the high watermark, and no replica is placed yet: settle what the start left.
+
+        A log that the metadata does not want here is put aside, as Kafka does.
+        """
+        broker = self._broker
+        self.placed.clear()
+        settle(broker, broker.storage.found.doubled if broker.storage.found else [])
+        broker.logs.mark_strays(broker.view.replicas)
+        self.placed |= {held.key: held.log_dir.directory_id for held in broker.logs.held()}
 
     # What others ask.
 
@@ -141,6 +161,8 @@ class Directories:
         broker = self._broker
         self.offline[directory_id] = reason
         _log.warning("broker %d: log dir %s is offline: %s", broker.config.broker_id, text_of(directory_id), reason)
+        broker.logs.take_offline(directory_id, reason)
+        broker.movers.directory_offline(directory_id)
         if not self.live():
             broker.happen(lifecycle.Stopped(End.ALL_LOG_DIRS_FAILED))
         elif directory_id == broker.config.metadata_directory_id:
@@ -148,7 +170,48 @@ class Directories:
         elif broker.state is not BrokerState.NOT_RUNNING:
             self._report(directory_id)
 
+    def lose(self, key: ReplicaKey, reason: str) -> None:
+        """One replica cannot be used any more although its directory works (KIP-18): the controller hears LOST."""
+        broker = self._broker
+        if key in self.lost or key not in self.placed:
+            return
+        self.lost.add(key)
+        _log.warning("broker %d: %s-%d is lost: %s", broker.config.broker_id, key[0].hex(), key[1], reason)
+        broker.logs.forget(key)
+        self.assign(key, LOST, reason)
+
+    def io_error(self, log_dir: LogDir, error: OSError, key: ReplicaKey | None) -> None:
+        """An operation on a directory failed: all of it goes offline, or with io_errors "kip-18" what is concerned."""
+        scope, why = Scope.DISK, str(error)
+        if self._broker.config.io_errors == "kip-18":
+            scope, why = classify(error, self._file_of(log_dir, error, key), log_dir.disk)
+        if scope is Scope.DISK or key is None:
+            self.fail(log_dir.directory_id, why)
+        elif log_dir.directory_id == self.placed.get(key):
+            self.lose(key, why)
+        # Else it is a replica on its way there that failed: its move ends, and it stays where it is.
+
+    def restart(self, key: ReplicaKey) -> bool:
+        """Begin a replica anew, empty, in another directory; whether there is one. What is left in its own stays."""
+        broker = self._broker
+        replica = broker.view.replicas[key]
+        left = self.placed.pop(key)
+        excluded = {**self.offline, left: ""}
+        for each in candidates(broker.config.log_dirs, self._load(), excluded, self.cordoned):
+            if self._create_in(key, replica, each.directory_id):
+                self.lost.discard(key)
+                self.assign(key, each.directory_id, "Restarting a lost replica")
+                return True
+        self.placed[key] = left
+        return False
+
     # Failed and cordoned directories.
+
+    def _file_of(self, log_dir: LogDir, error: OSError, key: ReplicaKey | None) -> str:
+        """The file that an error is about, relative to the directory; any of the replica's when it does not say."""
+        name = error.filename if isinstance(error.filename, str) else ""
+        name = name.removeprefix(log_dir.path).lstrip("/")
+        return name if name or key is None else f"{self._broker.view.topics.get(key[0], 'a')}-{key[1]}"
 
     def _report(self, directory_id: bytes) -> None:
         """One timer for all of them, as Kafka has it: a directory that fails later gives the earlier ones more time."""
@@ -201,6 +264,8 @@ class Directories:
             self.placed.pop(key, None)
             self.moving.pop(key, None)
             self.lost.discard(key)
+            with contextlib.suppress(StorageError):
+                self._broker.logs.remove(key)
             return
         if key not in self.placed:
             self._create(key, replica)
@@ -218,14 +283,27 @@ class Directories:
         if self.is_live(wanted):
             choices = [wanted]
         else:
-            load = Counter(self.placed.values()) + Counter(self.moving.values())
-            choices = [
-                each.directory_id for each in candidates(broker.config.log_dirs, load, self.offline, self.cordoned)
-            ]
-        for directory_id in choices:
-            self.placed[key] = directory_id
+            found = candidates(broker.config.log_dirs, self._load(), self.offline, self.cordoned)
+            choices = [each.directory_id for each in found]
+        if any(self._create_in(key, replica, directory_id) for directory_id in choices):
             self.preferred.pop(name, None)
-            return
+
+    def _load(self) -> Counter[bytes]:
+        """How many replicas each directory has, those on their way there too."""
+        return Counter(self.placed.values()) + Counter(self.moving.values())
+
+    def _create_in(self, key: ReplicaKey, replica: Replica, directory_id: bytes) -> bool:
+        """Make the log of a replica; whether that worked. The directory may be offline afterwards."""
+        broker = self._broker
+        if directory_id in self.offline:
+            return False
+        try:
+            broker.logs.create(key, broker.view.topics.get(key[0], ""), directory_id)
+        except LogError as error:
+            _log.warning("broker %d: no log for partition %d: %s", broker.config.broker_id, replica.partition, error)
+            return False
+        self.placed[key] = directory_id
+        return True
 
     # What the controller is told of them.
 

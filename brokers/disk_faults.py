@@ -2,23 +2,71 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
+
+from mockraft.brokers.log_dirs.failing_disk import FailingDisk
 
 if TYPE_CHECKING:
     from mockraft.brokers.directories import Directories
+    from mockraft.brokers.log_dirs.log_dir import LogDir
+    from mockraft.brokers.log_dirs.logs import Logs
 
 
 class DiskFaults:
-    """What `SimulatedBroker` offers for breaking its disks; a directory is its path or its uuid (bytes or text)."""
+    """What `SimulatedBroker` offers for breaking its disks.
+
+    A directory is its path or its uuid (16 bytes, or the text); LookupError names the known ones. A directory that
+    went offline stays so until the broker is started again, healed or not, as in Kafka.
+    """
 
     directories: Directories
+    logs: Logs
 
-    def fail_log_dir(self, log_dir: str | bytes) -> None:
-        """Break a directory: all I/O there fails, and the broker notices at once. LookupError names the known ones."""
-        directory_id = self.directories.find(log_dir).directory_id
-        self.directories.fail(directory_id, "it was broken on purpose")
+    def fail_log_dir(self, log_dir: str | bytes, error: int = errno.EIO) -> None:
+        """Break a directory: all I/O there gets this errno, and the broker notices at once."""
+        broken = self._disk(log_dir)
+        broken.fail(error)
+        self.directories.fail(
+            self.directories.find(log_dir).directory_id, f"it fails on purpose ({errno.errorcode[error]})"
+        )
+
+    def fill_log_dir(self, log_dir: str | bytes) -> None:
+        """Leave no space: the next write there gets ENOSPC. Reading goes on."""
+        self._disk(log_dir).fill()
+
+    def slow_log_dir(self, log_dir: str | bytes, ms: float) -> None:
+        """Let a directory take `ms` longer for what clients and fetchers ask of it; everybody else goes on."""
+        self._disk(log_dir).slow(ms)
+
+    def flaky_log_dir(self, log_dir: str | bytes, probability: float, seed: int = 0) -> None:
+        """Let each operation there fail with EIO by chance, the same ones for the same seed. ValueError."""
+        self._disk(log_dir).flaky(probability, seed)
+
+    def heal_log_dir(self, log_dir: str | bytes) -> None:
+        """Let a directory work again; bytes that were corrupted stay so."""
+        self._disk(log_dir).heal()
+
+    def corrupt(self, path: str, position: int | None = None, count: int = 1) -> None:
+        """Flip the bits of `count` bytes of a file below a directory, at its middle unless `position` says where.
+
+        LookupError when it is in none of the directories, FileNotFoundError, ValueError when it has no such bytes.
+        """
+        for log_dir in self.logs.log_dirs:
+            if path.startswith(f"{log_dir.path}/"):
+                _failing(log_dir).corrupt(path.removeprefix(f"{log_dir.path}/"), position, count)
+                return
+        self.directories.find(path)
 
     @property
     def queued_replica_to_dir_assignments(self) -> int:
         """Kafka's metric QueuedReplicaToDirAssignments: replicas whose directory the controller does not know yet."""
         return self.directories.assignments.queued
+
+    def _disk(self, log_dir: str | bytes) -> FailingDisk:
+        return _failing(self.logs.log_dir(self.directories.find(log_dir).directory_id))
+
+
+def _failing(log_dir: LogDir) -> FailingDisk:
+    assert isinstance(log_dir.disk, FailingDisk)
+    return log_dir.disk

@@ -43,7 +43,8 @@ class Storage:
         broker = self._broker
         broker.logs.lock()
         self.found = broker.logs.load()
-        epoch = broker.logs.previous_broker_epoch
+        # Kafka reads it only when every directory of log.dirs is there.
+        epoch = -1 if broker.config.offline_log_dirs else broker.logs.previous_broker_epoch
         if broker.config.previous_broker_epoch == -1 and epoch != -1:
             broker.config = replace(broker.config, previous_broker_epoch=epoch)
 

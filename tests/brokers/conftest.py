@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from mockraft import BrokerState, Controller, SimulatedBroker
+from mockraft.brokers.config import BrokerConfig
+from mockraft.brokers.log_dirs.directory_ids import UNASSIGNED
+from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
 from mockraft.brokers.metadata_view import MetadataView
 from mockraft.brokers.observer import METADATA_TOPIC_ID, Observer
-from mockraft.wire import error_codes, metadata_log_frame, record_batch
+from mockraft.wire import api_keys, client, error_codes, metadata_log_frame, record_batch
+from mockraft.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
 from mockraft.wire.messages.fetch_response import (
     FetchableTopicResponse,
     FetchResponse,
@@ -16,6 +27,7 @@ from mockraft.wire.messages.fetch_response import (
     NodeEndpoint,
     PartitionData,
 )
+from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.records.voters_record import Endpoint, Voter, VotersRecord
@@ -104,3 +116,122 @@ def following(led: Observer) -> Observer:
     """An observer that knows its leader and has records 0 to 4, of which 0 to 2 are committed."""
     led.receive(fetched(batch(0) + batch(1) + batch(2) + batch(3, NoOpRecord(), NoOpRecord()), high_watermark=3))
     return led
+
+
+PATHS = ("/simulated/d0", "/simulated/d1", "/simulated/d2")
+HURRIED = {"heartbeat_interval_ms": 50}
+
+
+async def until(condition: Callable[[], Any], timeout_s: float = 20) -> Any:
+    async with asyncio.timeout(timeout_s):
+        while not (found := condition()):
+            await asyncio.sleep(0.005)
+    return found
+
+
+class Cluster:
+    """A controller, and brokers with directories `paths` whose disks outlive them."""
+
+    paths = PATHS
+
+    def __init__(self, controller: Controller) -> None:
+        self.controller = controller
+        self.brokers: dict[int, SimulatedBroker] = {}
+        self.disks: dict[tuple[int, str], MemoryDisk] = {}
+
+    def joining(self, broker_id: int = 1, dirs: int = 2, **options: Any) -> SimulatedBroker:
+        broker = SimulatedBroker.joining(
+            self.controller.bootstrap,
+            self.controller.cluster_id,
+            broker_id,
+            seed=broker_id,
+            log_dir_paths=PATHS[:dirs],
+            open_disk=lambda path: self._disk(broker_id, path),
+            **{**HURRIED, **options},
+        )
+        self.brokers[broker_id] = broker
+        return broker
+
+    async def start(self, *arguments: Any, **options: Any) -> SimulatedBroker:
+        broker = self.joining(*arguments, **options)
+        broker.start()
+        await broker.wait_until(BrokerState.RUNNING)
+        return broker
+
+    async def restart(self, broker: SimulatedBroker, **changes: Any) -> SimulatedBroker:
+        """The same broker again, with some of its config otherwise, and unregistered meanwhile."""
+        await self.stop(broker)
+        again = SimulatedBroker(self.again(broker.config, **changes))
+        self.brokers[broker.config.broker_id] = again
+        again.start()
+        await again.wait_until(BrokerState.RUNNING)
+        return again
+
+    async def stop(self, broker: SimulatedBroker) -> None:
+        """It leaves, and can register again at once: its session is not waited for."""
+        await broker.shut_down()
+        await self.send(UnregisterBrokerRequest(broker_id=broker.config.broker_id))
+
+    def again(self, config: BrokerConfig, **changes: Any) -> BrokerConfig:
+        fresh = bytes([config.incarnation_id[0] ^ 1]) + config.incarnation_id[1:]
+        return replace(config, incarnation_id=fresh, previous_broker_epoch=-1, **changes)
+
+    def _disk(self, broker_id: int, path: str) -> MemoryDisk:
+        return self.disks.setdefault((broker_id, path), MemoryDisk(path))
+
+    async def send(self, request: Any) -> Any:
+        connection = await client.connect(self.controller.host, self.controller.port, client_id="test")
+        try:
+            return await connection.send(request)
+        finally:
+            await connection.close()
+
+    async def create(self, topic: str, *assigned: list[int]) -> bytes:
+        """A topic whose partitions have their replicas on these brokers."""
+        assignments = [
+            CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
+            for index, brokers in enumerate(assigned)
+        ]
+        topics = [CreatableTopic(name=topic, num_partitions=-1, replication_factor=-1, assignments=assignments)]
+        response = await self.send(CreateTopicsRequest(topics=topics, timeout_ms=5000))
+        assert response.topics[0].error_code == 0, response
+        return bytes(response.topics[0].topic_id)
+
+    @property
+    def image(self) -> Any:
+        return self.controller.running.controller.image
+
+    def partition(self, topic_id: bytes, index: int = 0) -> Any:
+        return self.image.topics.by_id[topic_id].partitions[index]
+
+    def directories(self, topic_id: bytes) -> list[bytes]:
+        """Where the metadata says the first replica of each partition lies."""
+        partitions = self.image.topics.by_id[topic_id].partitions
+        return [partition.directories[0] for _, partition in sorted(partitions.items())]
+
+    async def placed(self, topic_id: bytes) -> list[bytes]:
+        return await until(lambda: (d := self.directories(topic_id)) and UNASSIGNED not in d and d)
+
+    def asked(self, api_key: int, broker_id: int = 1) -> list[Any]:
+        requests = [exchange.request for exchange in self.controller.journal.exchanges(api_key)]
+        return [request for request in requests if request.broker_id == broker_id]
+
+    async def heartbeats(self, count: int = 3) -> None:
+        """Let some more heartbeats come: what was to be said is said."""
+        seen = len(self.asked(api_keys.BROKER_HEARTBEAT))
+        await until(lambda: len(self.asked(api_keys.BROKER_HEARTBEAT)) >= seen + count)
+
+
+@pytest.fixture
+async def cluster() -> Any:
+    async with Controller(session_timeout_ms=2000) as controller:
+        made = Cluster(controller)
+        yield made
+        for broker in made.brokers.values():
+            await broker.kill()
+
+
+@pytest.fixture
+def a_cluster() -> type[Cluster]:
+    """The class, for a test that has a controller of its own."""
+    return Cluster

@@ -1,0 +1,230 @@
+"""Where replicas lie, and what starts with other directories than before (KIP-858)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mockraft import BrokerState, SimulatedBroker
+from mockraft.brokers.log_dirs.directory_ids import LOST, UNASSIGNED
+from mockraft.wire import api_keys
+from mockraft.wire.messages.assign_replicas_to_dirs_request import (
+    AssignReplicasToDirsRequest,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
+from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+
+Cluster = Any
+PATHS = ("/simulated/d0", "/simulated/d1", "/simulated/d2")
+
+
+async def until(condition: Callable[[], Any], timeout_s: float = 20) -> Any:
+    async with asyncio.timeout(timeout_s):
+        while not (found := condition()):
+            await asyncio.sleep(0.005)
+    return found
+
+
+def ids(broker: SimulatedBroker) -> list[bytes]:
+    return [log_dir.directory_id for log_dir in broker.config.log_dirs]
+
+
+def assignment(broker: SimulatedBroker, topic_id: bytes, directory_id: bytes) -> AssignReplicasToDirsRequest:
+    """Somebody says that partition 0 lies there."""
+    topics = [TopicData(topic_id=topic_id, partitions=[PartitionData(partition_index=0)])]
+    return AssignReplicasToDirsRequest(
+        broker_id=broker.config.broker_id,
+        broker_epoch=broker.life.broker_epoch,
+        directories=[DirectoryData(id=directory_id, topics=topics)],
+    )
+
+
+# Placement and assignments.
+
+
+async def test_replicas_are_dealt_to_the_emptiest_directories_and_have_their_logs_there(cluster: Cluster) -> None:
+    broker = await cluster.start(dirs=3)
+    topic_id = await cluster.create("orders", [1], [1], [1], [1], [1], [1], [1])
+    found = await cluster.placed(topic_id)
+    assert sorted(found.count(directory_id) for directory_id in ids(broker)) == [2, 2, 3]
+    for index, directory_id in enumerate(found):
+        assert broker.logs.directory_of((topic_id, index)) == directory_id
+    assert cluster.disks[1, PATHS[0]].exists("orders-0/partition.metadata")
+
+
+async def test_a_directory_recorded_beforehand_comes_before_all_others(cluster: Cluster) -> None:
+    broker = await cluster.start()
+    broker.directories.preferred["orders", 0] = broker.directories.preferred["orders", 2] = ids(broker)[1]
+    topic_id = await cluster.create("orders", [1], [1], [1])
+    found = await cluster.placed(topic_id)
+    assert found[0] == found[2] == ids(broker)[1]
+    assert broker.directories.preferred == {}
+
+
+async def test_a_replica_on_its_way_to_a_directory_counts_there(cluster: Cluster) -> None:
+    broker = await cluster.start()
+    (first,) = await cluster.placed(await cluster.create("orders", [1]))
+    broker.directories.moving[bytes(16), 0] = broker.directories.moving[bytes(16), 1] = ids(broker)[1]
+    assert first == ids(broker)[0]
+    assert await cluster.placed(await cluster.create("payments", [1])) == [ids(broker)[0]]
+
+
+async def test_when_a_log_cannot_be_made_in_one_directory_the_next_one_gets_it(cluster: Cluster) -> None:
+    broker = await cluster.start()
+    broker.logs.log_dirs[0].disk.fail()  # type: ignore[attr-defined]
+    topic_id = await cluster.create("orders", [1])
+    assert await cluster.placed(topic_id) == [ids(broker)[1]]
+    await until(lambda: cluster.image.cluster.brokers[1].log_dirs == (ids(broker)[1],))
+
+
+async def test_what_lies_where_the_metadata_says_is_not_told_again(cluster: Cluster) -> None:
+    broker = await cluster.start()
+    topic_id = await cluster.create("orders", [1], [1], [1])
+    await cluster.placed(topic_id)
+    told = len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS))
+    broker = await cluster.restart(broker)
+    await cluster.heartbeats()
+    assert broker.directories.placed == {(topic_id, n): d for n, d in enumerate(cluster.directories(topic_id))}
+    assert len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS)) == told
+
+
+@pytest.mark.parametrize("dirs", [1, 2])
+@pytest.mark.parametrize("said", [LOST, UNASSIGNED, b"\x77" * 16], ids=["LOST", "UNASSIGNED", "unknown"])
+async def test_a_replica_that_lies_elsewhere_than_the_metadata_says_stays_and_the_metadata_is_corrected(
+    cluster: Cluster, said: bytes, dirs: int
+) -> None:
+    broker = await cluster.start(dirs=dirs)
+    topic_id = await cluster.create("orders", [1])
+    (there,) = await cluster.placed(topic_id)
+    told = len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS))
+    await cluster.send(assignment(broker, topic_id, said))
+    await until(lambda: len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS)) == told + 2)
+    assert await until(lambda: cluster.directories(topic_id) == [there])
+    assert broker.directories.placed == {(topic_id, 0): there}
+
+
+async def test_a_deleted_topics_logs_go(cluster: Cluster) -> None:
+    broker = await cluster.start()
+    topic_id = await cluster.create("orders", [1], [1])
+    await cluster.placed(topic_id)
+    await cluster.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000))
+    await until(lambda: not broker.directories.placed)
+    assert broker.logs.held() == []
+    assert not any("orders" in name for disk in cluster.disks.values() for name in disk.names())
+
+
+async def test_a_log_of_a_topic_that_was_deleted_meanwhile_is_put_aside(cluster: Cluster) -> None:
+    broker = await cluster.start(dirs=1)
+    await cluster.placed(await cluster.create("orders", [1]))
+    await cluster.stop(broker)
+    await cluster.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000))
+    again = SimulatedBroker(cluster.again(broker.config))
+    cluster.brokers[1] = again
+    again.start()
+    await again.wait_until(BrokerState.RUNNING)
+    (name,) = (name for name in cluster.disks[1, PATHS[0]].names() if name.startswith("orders-0"))
+    assert name.endswith("-stray")
+    assert again.directories.placed == {}
+
+
+# Fenced or not.
+
+
+async def test_it_is_unfenced_before_its_assignments_are_known_as_kafka_4_3_1_is(cluster: Cluster) -> None:
+    broker = await cluster.start()
+    topic_id = await cluster.create("orders", [1])
+    await cluster.placed(topic_id)
+    await cluster.stop(broker)
+    cluster.disks.clear()
+    fresh = tuple(
+        log_dir._replace(directory_id=bytes([n + 1]) * 16) for n, log_dir in enumerate(broker.config.log_dirs)
+    )
+    again = SimulatedBroker(cluster.again(broker.config, log_dirs=fresh))
+    cluster.brokers[1] = again
+    again.start()
+    again.directories.assignments._failures = 10
+    await again.wait_until(BrokerState.RUNNING)
+    assert again.queued_replica_to_dir_assignments == 1
+
+
+async def test_by_the_kips_text_it_stays_fenced_until_its_assignments_are_known(cluster: Cluster) -> None:
+    broker = await cluster.start()
+    topic_id = await cluster.create("orders", [1], [1])
+    await cluster.placed(topic_id)
+    cluster.disks.clear()
+    fresh = tuple(
+        log_dir._replace(directory_id=bytes([n + 1]) * 16) for n, log_dir in enumerate(broker.config.log_dirs)
+    )
+    again = await cluster.restart(broker, log_dirs=fresh, fenced_until_assigned=True)
+    assert set(cluster.directories(topic_id)) == set(ids(again))
+    exchanges = cluster.controller.journal.exchanges()
+    kinds = (api_keys.ASSIGN_REPLICAS_TO_DIRS, api_keys.BROKER_HEARTBEAT)
+    since = [e for e in exchanges if e.api_key in kinds and e.request.broker_epoch == again.life.broker_epoch]
+    told = max(n for n, e in enumerate(since) if e.api_key == api_keys.ASSIGN_REPLICAS_TO_DIRS)
+    assert all(e.request.want_fence for e in since[:told] if e.api_key == api_keys.BROKER_HEARTBEAT)
+
+
+# Starting with other directories than before.
+
+
+async def test_a_directory_that_is_offline_at_the_start_is_not_registered_and_its_replicas_are_left_alone(
+    cluster: Cluster,
+) -> None:
+    broker = await cluster.start()
+    topic_id = await cluster.create("orders", [1], [1], [1], [1])
+    before = await cluster.placed(topic_id)
+    kept, gone = broker.config.log_dirs
+    broker = await cluster.restart(broker, log_dirs=(kept,), offline_log_dirs={gone.path: "not readable"})
+    await cluster.heartbeats()
+    assert cluster.asked(api_keys.BROKER_REGISTRATION)[-1].log_dirs == [kept.directory_id]
+    assert cluster.asked(api_keys.BROKER_HEARTBEAT)[-1].offline_log_dirs == []
+    assert cluster.directories(topic_id) == before
+    assert set(broker.directories.placed.values()) == {kept.directory_id}
+    leaders = [cluster.partition(topic_id, index).leader for index in range(4)]
+    assert leaders == [1 if directory_id == kept.directory_id else -1 for directory_id in before]
+
+    fresh_id = await cluster.create("payments", [1])
+    assert await cluster.placed(fresh_id) == [kept.directory_id]
+
+
+async def test_the_replicas_of_a_replaced_disk_are_made_anew_and_assigned(cluster: Cluster) -> None:
+    broker = await cluster.start()
+    topic_id = await cluster.create("orders", [1], [1], [1], [1])
+    before = await cluster.placed(topic_id)
+    kept, gone = broker.config.log_dirs
+    del cluster.disks[1, gone.path]
+    fresh = gone._replace(directory_id=b"\x07" * 16)
+    broker = await cluster.restart(broker, log_dirs=(kept, fresh))
+    expected = [fresh.directory_id if each == gone.directory_id else each for each in before]
+    await until(lambda: cluster.directories(topic_id) == expected)
+    assert [broker.logs.directory_of((topic_id, index)) for index in range(4)] == expected
+
+
+async def test_a_directory_that_comes_back_is_what_it_was(cluster: Cluster) -> None:
+    broker = await cluster.start()
+    topic_id = await cluster.create("orders", [1], [1], [1], [1])
+    before = await cluster.placed(topic_id)
+    broker.fail_log_dir(PATHS[1])
+    await until(lambda: cluster.image.cluster.brokers[1].log_dirs == (ids(broker)[0],))
+    broker.heal_log_dir(PATHS[1])
+    assert not broker.directories.is_live(ids(broker)[1]), "not before the broker starts again"
+    broker = await cluster.restart(broker)
+    await cluster.heartbeats()
+    assert broker.directories.has_offline is False
+    assert cluster.directories(topic_id) == before
+    assert all(cluster.partition(topic_id, index).leader == 1 for index in range(4))
+
+
+async def test_a_broker_that_is_given_another_directory_registers_it(cluster: Cluster) -> None:
+    broker = await cluster.start(dirs=1)
+    topic_id = await cluster.create("orders", [1])
+    (there,) = await cluster.placed(topic_id)
+    added = broker.config.log_dirs[0]._replace(path=PATHS[1], directory_id=b"\x09" * 16)
+    broker = await cluster.restart(broker, log_dirs=(*broker.config.log_dirs, added))
+    assert set(cluster.image.cluster.brokers[1].log_dirs) == {there, added.directory_id}
+    assert cluster.directories(topic_id) == [there]
+    assert await cluster.placed(await cluster.create("payments", [1])) == [added.directory_id]

@@ -1,0 +1,126 @@
+"""Directories that fail, and what the controller hears of it (KIP-858)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from mockraft import BrokerState, Controller, SimulatedBroker
+from mockraft.brokers.lifecycle import End
+from mockraft.brokers.log_dirs.directory_ids import UNASSIGNED
+from mockraft.wire import api_keys
+
+Cluster = Any
+PATHS = ("/simulated/d0", "/simulated/d1", "/simulated/d2")
+
+
+async def until(condition: Callable[[], Any], timeout_s: float = 20) -> Any:
+    async with asyncio.timeout(timeout_s):
+        while not (found := condition()):
+            await asyncio.sleep(0.005)
+    return found
+
+
+def ids(broker: SimulatedBroker) -> list[bytes]:
+    return [log_dir.directory_id for log_dir in broker.config.log_dirs]
+
+
+async def test_failures_that_come_together_are_told_together_and_from_then_on(cluster: Cluster) -> None:
+    broker = await cluster.start(dirs=3)
+    broker.fail_log_dir(PATHS[1])
+    broker.fail_log_dir(ids(broker)[2])
+    await until(lambda: cluster.image.cluster.brokers[1].log_dirs == (ids(broker)[0],))
+    await cluster.heartbeats()
+    told = [request.offline_log_dirs for request in cluster.asked(api_keys.BROKER_HEARTBEAT)]
+    first = next(number for number, offline in enumerate(told) if offline)
+    assert {frozenset(offline) for offline in told[first:]} == {frozenset(ids(broker)[1:])}
+
+
+async def test_the_leaders_of_a_failed_directory_move_and_its_logs_are_not_served(cluster: Cluster) -> None:
+    broker, other = await cluster.start(1), await cluster.start(2)
+    topic_id = await cluster.create("orders", [1, 2], [1, 2], [1, 2], [1, 2])
+    await until(lambda: not {UNASSIGNED} & {d for p in range(4) for d in cluster.partition(topic_id, p).directories})
+    broker.fail_log_dir(PATHS[0])
+    hit = {key for key, directory_id in broker.directories.placed.items() if directory_id == ids(broker)[0]}
+    assert len(hit) == 2
+    for topic, index in broker.directories.placed:
+        leader, isr = (2, (2,)) if (topic, index) in hit else (1, (1, 2))
+        await until(
+            lambda i=index, want=(leader, isr): (
+                (cluster.partition(topic_id, i).leader, cluster.partition(topic_id, i).isr) == want
+            )
+        )  # type: ignore[misc]
+        assert (broker.logs.log((topic, index)) is None) == ((topic, index) in hit)
+        assert broker.directories.is_here((topic, index)) == ((topic, index) not in hit)
+    assert other.directories.has_offline is False
+    assert broker.state is BrokerState.RUNNING
+
+
+async def test_a_broker_with_one_directory_stops_without_a_word_when_it_fails(cluster: Cluster) -> None:
+    broker = await cluster.start(dirs=1)
+    broker.fail_log_dir(PATHS[0])
+    await broker.wait_stopped()
+    assert broker.end is End.ALL_LOG_DIRS_FAILED
+    assert broker.end.is_failure
+    assert not any(request.offline_log_dirs for request in cluster.asked(api_keys.BROKER_HEARTBEAT))
+
+
+async def test_the_last_of_several_directories_is_never_told(cluster: Cluster) -> None:
+    broker = await cluster.start()
+    broker.fail_log_dir(PATHS[0])
+    await until(lambda: broker.life.offline_dirs == {ids(broker)[0]: True})
+    broker.fail_log_dir(PATHS[1])
+    await broker.wait_stopped()
+    assert broker.end is End.ALL_LOG_DIRS_FAILED
+    assert not any(ids(broker)[1] in request.offline_log_dirs for request in cluster.asked(api_keys.BROKER_HEARTBEAT))
+
+
+async def test_a_broker_whose_metadata_directory_fails_is_over(cluster: Cluster) -> None:
+    drawn = cluster.joining().config
+    broker = SimulatedBroker(replace(drawn, metadata_directory_id=drawn.log_dirs[0].directory_id))
+    cluster.brokers[1] = broker
+    broker.start()
+    await broker.wait_until(BrokerState.RUNNING)
+    assert cluster.asked(api_keys.BROKER_REGISTRATION)[0].log_dirs != []
+    broker.fail_log_dir(PATHS[0])
+    await broker.wait_stopped()
+    assert broker.end is End.METADATA_LOG_DIR_FAILED
+    assert not any(request.offline_log_dirs for request in cluster.asked(api_keys.BROKER_HEARTBEAT))
+
+
+async def test_a_metadata_directory_of_its_own_is_not_registered(cluster: Cluster) -> None:
+    broker = await cluster.start()
+    (registration,) = cluster.asked(api_keys.BROKER_REGISTRATION)
+    assert set(registration.log_dirs) == set(ids(broker))
+    assert broker.config.metadata_directory_id not in registration.log_dirs
+
+
+async def test_a_failure_that_no_controller_hears_ends_the_broker(a_cluster: Any) -> None:
+    async with Controller() as controller:
+        cluster = a_cluster(controller)
+        broker = await cluster.start(log_dir_failure_timeout_ms=300)
+    broker.fail_log_dir(PATHS[0])
+    await until(lambda: broker.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+    assert broker.life.leaving_for is End.LOG_DIR_NOT_REPORTED, "whatever it leads"
+    assert broker.life.offline_dirs == {ids(broker)[0]: False}
+    await broker.kill()
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+async def test_a_time_to_tell_of_a_failure_is_at_least_1_ms(cluster: Cluster, timeout_ms: int) -> None:
+    assert cluster.joining().config.log_dir_failure_timeout_ms == 30_000
+    with pytest.raises(ValueError, match=r"log\.dir\.failure\.timeout\.ms is"):
+        cluster.joining(log_dir_failure_timeout_ms=timeout_ms)
+
+
+async def test_an_unknown_directory_is_refused_with_the_known_ones(cluster: Cluster) -> None:
+    broker = cluster.joining()
+    with pytest.raises(
+        LookupError, match=r"broker 1 has no log dir /nope; it has /simulated/d0 \(.{22}\), /simulated/d1"
+    ):
+        broker.fail_log_dir("/nope")
+    with pytest.raises(LookupError, match="it has /simulated/d0"):
+        broker.slow_log_dir(bytes(16), 5)
