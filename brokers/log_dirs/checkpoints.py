@@ -24,7 +24,7 @@ _VERSION = "0"
 
 
 def read_offsets(disk: Disk, name: str) -> dict[TopicPartition, int]:
-    """The offset of each (topic, partition) in a checkpoint file; nothing when there is no such file."""
+    """The offset of each (topic, partition) in a checkpoint file; nothing when it is empty or not there."""
     entries = {}
     for line, fields in _read(disk, name, 3):
         partition, offset = _number(disk, name, line, fields[1]), _number(disk, name, line, fields[2])
@@ -81,9 +81,14 @@ def _read(disk: Disk, name: str, fields: int) -> Iterable[tuple[int, list[str]]]
     if not disk.exists(name):
         return
     lines = _text(disk, name).splitlines()
-    if not lines or lines[0] != _VERSION:
+    if not lines:
+        # Kafka makes its checkpoint files empty.
+        return
+    if lines[0] != _VERSION:
         raise _malformed(disk, name, 1, "expected version 0")
-    if len(lines) < 2 or not re.fullmatch(r"\d{1,10}", lines[1]):
+    if len(lines) == 1:
+        return
+    if not re.fullmatch(r"\d{1,10}", lines[1]):
         raise _malformed(disk, name, 2, "expected the number of entries")
     if len(lines) - 2 != int(lines[1]):
         raise _malformed(disk, name, 2, f"{lines[1]} entries are said to follow, but {len(lines) - 2} do")
