@@ -77,8 +77,9 @@ class Observer:
     """The replicated log of one broker. Holds batches only until they are committed, then the view has them.
 
     `end_offset` is the next offset to fetch, `applied_offset` the last committed one the view has seen (-1: none),
-    the heartbeat's CurrentMetadataOffset. `voters` maps node id to listener name to (host, port). `image` is told what
-    the view is told, for a broker that serves clients.
+    the heartbeat's CurrentMetadataOffset. `leader_high_watermark` is what the leader last told.
+    `voters` maps node id to listener name to (host, port). `image` is told what the view is told, for a broker that
+    serves clients.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Observer:
         self.leader: Leader | None = None
         self.end_offset = 0
         self.high_watermark = -1
+        self.leader_high_watermark = -1
         self.applied_offset = -1
         self._uncommitted: deque[Batch] = deque()
         self._epochs: list[tuple[int, int]] = []
@@ -186,6 +188,7 @@ class Observer:
             self._snapshot = _Snapshot(snapshot_id.end_offset, snapshot_id.epoch, bytearray())
             return _FINE
         heard = self._append(partition.records or b"")
+        self.leader_high_watermark = partition.high_watermark
         if partition.high_watermark >= 0:
             self._commit(min(self.end_offset, partition.high_watermark))
         return heard
