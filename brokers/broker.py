@@ -20,6 +20,7 @@ from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of, regi
 from mockraft.brokers.directories import DIRECTORIES_FROM, Directories
 from mockraft.brokers.disk_faults import DiskFaults
 from mockraft.brokers.forwarding import Forwarding
+from mockraft.brokers.heartbeats import Heartbeats
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.lifecycle import BrokerState, End, Event, Lifecycle, Orders, Send
 from mockraft.brokers.listener.client_listener import ClientListener
@@ -30,13 +31,13 @@ from mockraft.brokers.moves.replica_moves import ReplicaMoves
 from mockraft.brokers.observer import Endpoint, FatalError, Observer
 from mockraft.brokers.part import Part
 from mockraft.brokers.partitions.replicas import Replicas
-from mockraft.brokers.replication import Replication
+from mockraft.brokers.replication import Replication, decoder
+from mockraft.brokers.shared_replication import Membership, SharedReplication
 from mockraft.brokers.storage import Storage, logs_of
-from mockraft.wire import client, error_codes, messages, metadata_log_frame
+from mockraft.wire import client, error_codes
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
-from mockraft.wire.metadata_log_frame import RecordAt
 
 CORDONED_FROM = 30
 
@@ -46,33 +47,43 @@ _log = logging.getLogger(__name__)
 class SimulatedBroker(DiskFaults, ReplicaMoves):
     """A broker that registers, replicates the metadata log, heartbeats and shuts down; see `BrokerConfig`.
 
-    `end` says that and why it is over, `fault` which answer was fatal. `heartbeats` counts answered ones, `refusals`
-    refused requests by error name.
+    It replicates for itself, or with others when a `shared` replication is given.
+    `end` says that and why it is over, `fault` which answer was fatal. `refusals` counts refused requests by error
+    name, `heartbeats` the good answers to heartbeats.
     """
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(self, config: BrokerConfig, shared: SharedReplication | None = None) -> None:
         self.config = config
-        self.view = MetadataView(config.broker_id)
         self.image = ClusterImage() if config.serve_clients else None
-        self.observer = Observer(
-            config.broker_id,
-            config.cluster_id,
-            config.metadata_directory_id,
-            self.view,
-            config.controller_listener_name,
-            _decode(config),
-            self.image,
-        )
-        self.replication = Replication(config, self.observer, self._metadata_advanced)
+        self.view: MetadataView
+        self.replication: Replication | Membership
+        if shared is not None:
+            assert self.image is None, "a broker that serves clients replicates for itself"
+            self.view, self.observer = shared.view.views[config.broker_id], shared.observer
+            self.replication = shared.member(config.broker_id, self._metadata_advanced, self.failed)
+        else:
+            self.view = MetadataView(config.broker_id)
+            self.observer = Observer(
+                config.broker_id,
+                config.cluster_id,
+                config.metadata_directory_id,
+                self.view,
+                config.controller_listener_name,
+                decoder(config),
+                self.image,
+            )
+            self.replication = Replication(config, self.observer, self._metadata_advanced)
         self.life = Lifecycle(heartbeat_interval_ms=config.heartbeat_interval_ms)
         self.fault: str | None = None
         self.end: End | None = None
-        self.heartbeats = 0
         self.refusals: Counter[str] = Counter()
         client_id = str(config.broker_id)
         speaks = (config.security, config.messages)
         # Half a session, so that a stuck controller is left in time for another (KAFKA-14392).
         self._channel = ControllerChannel(client_id, self.controller, config.session_timeout_ms // 2, *speaks)
+        self.heart = Heartbeats(self, self._channel)
+        self._frozen = False
+        self._held_back: Send | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.changed = asyncio.Event()
@@ -126,6 +137,11 @@ class SimulatedBroker(DiskFaults, ReplicaMoves):
     def state(self) -> BrokerState:
         """Where the broker is in its life."""
         return self.life.state
+
+    @property
+    def heartbeats(self) -> int:
+        """How many heartbeats were answered with error 0."""
+        return self.heart.answered
 
     @property
     def epitaph(self) -> str:
@@ -205,6 +221,20 @@ class SimulatedBroker(DiskFaults, ReplicaMoves):
         await self.stopped.wait()
         await self.close()
 
+    def freeze(self) -> None:
+        """Send no registration and no heartbeat until :meth:`thaw`, as a process that hangs; connections stay open."""
+        self._frozen = True
+
+    def thaw(self) -> None:
+        """Go on after :meth:`freeze`, with what should have been said meanwhile."""
+        self._frozen = False
+        held, self._held_back = self._held_back, None
+        self._carry_out(Orders(send=held))
+
+    def disconnect(self) -> None:
+        """Cut the connection to the controller, as a network does; the next request opens another."""
+        self._channel.break_off()
+
     def happen(self, event: Event) -> None:
         """Take one event through the lifecycle and carry out its orders."""
         before = self.life.state
@@ -219,10 +249,12 @@ class SimulatedBroker(DiskFaults, ReplicaMoves):
         self.changed.set()
 
     def _carry_out(self, orders: Orders) -> None:
-        if orders.send is Send.REGISTRATION:
+        if self._frozen:
+            self._held_back = orders.send or self._held_back
+        elif orders.send is Send.REGISTRATION:
             self.start_task(self._register)
         elif orders.send is Send.HEARTBEAT:
-            self.start_task(self._heartbeat)
+            self.heart.send()
         if orders.wait_ms is not None:
             self.set_timer("communication", orders.wait_ms, self.happen, lifecycle.Due())
         if orders.stop is not None:
@@ -252,12 +284,16 @@ class SimulatedBroker(DiskFaults, ReplicaMoves):
         try:
             await work()
         except (FatalError, WireError) as error:
-            self.fault = str(error)
-            if isinstance(error, WireError):
-                asked = ", ".join(f"{host}:{port}" for host, port in self.config.bootstrap)
-                self.fault = f"an answer that is none of Kafka's: {error}; is a KRaft controller at {asked}?"
-            _log.error("broker %d: fatal: %s", self.config.broker_id, self.fault)
-            self.happen(lifecycle.Stopped(End.FATAL))
+            self.failed(error)
+
+    def failed(self, error: Exception) -> None:
+        """End as a real broker's process would over this."""
+        self.fault = str(error)
+        if isinstance(error, WireError):
+            asked = ", ".join(f"{host}:{port}" for host, port in self.config.bootstrap)
+            self.fault = f"an answer that is none of Kafka's: {error}; is a KRaft controller at {asked}?"
+        _log.error("broker %d: fatal: %s", self.config.broker_id, self.fault)
+        self.happen(lifecycle.Stopped(End.FATAL))
 
     # Registration and heartbeats.
 
@@ -283,30 +319,29 @@ class SimulatedBroker(DiskFaults, ReplicaMoves):
             cordoned_log_dirs=in_java_order(life.cordoned_dirs) if tells_cordoned else None,
         )
 
-    async def _heartbeat(self) -> None:
-        request = self.heartbeat()
-        response = await self.ask(self._channel, lambda _: request)
-        if response is not None:
-            self.heartbeats += 1
-            self.happen(
-                lifecycle.HeartbeatAnswered(response.is_caught_up, response.is_fenced, response.should_shut_down)
-            )
-
     async def ask(self, channel: ControllerChannel, make: Any) -> Any | None:
         """Send one lifecycle request; None when it was refused or not answered (the lifecycle knows then)."""
         try:
             response = await channel.send(make)
         except (NotSentError, client.UnsupportedVersionError) as error:
-            self.refusals[type(error).__name__] += 1
-            self.happen(lifecycle.NotAnswered(str(error)))
+            self.not_answered(error)
             return None
-        if response.error_code != error_codes.NONE:
-            name = error_codes.name(response.error_code)
-            self.refusals[name] += 1
-            _log.warning("broker %d: %s: %s", self.config.broker_id, type(response).__name__, name)
-            self.happen(lifecycle.Refused(response.error_code))
-            return None
-        return response
+        return self.accepted(response)
+
+    def not_answered(self, error: Exception) -> None:
+        """A lifecycle request is given up."""
+        self.refusals[type(error).__name__] += 1
+        self.happen(lifecycle.NotAnswered(str(error)))
+
+    def accepted(self, response: Any) -> Any | None:
+        """The response to a lifecycle request; None when it is a refusal (the lifecycle knows then)."""
+        if response.error_code == error_codes.NONE:
+            return response
+        name = error_codes.name(response.error_code)
+        self.refusals[name] += 1
+        _log.warning("broker %d: %s: %s", self.config.broker_id, type(response).__name__, name)
+        self.happen(lifecycle.Refused(response.error_code))
+        return None
 
     async def _recover(self) -> None:
         """Recovery work: nothing but its time; by KIP-858's text until the controller knows where our replicas lie."""
@@ -330,12 +365,3 @@ class SimulatedBroker(DiskFaults, ReplicaMoves):
             # Kafka's BrokerRegistrationTracker: the registration was made before directories were known.
             self.happen(lifecycle.RegisterAgain())
         self.changed.set()
-
-
-def _decode(config: BrokerConfig) -> Callable[[bytes], RecordAt]:
-    """How it reads metadata records: a broker of a proposal reads the proposal's."""
-    if config.messages is messages:
-        return metadata_log_frame.decode
-    from mockraft.wire.overlaid_records import OverlaidRecords
-
-    return OverlaidRecords(config.messages).decode

@@ -75,6 +75,20 @@ class ControllerChannel:
             await self.close()
             raise NotSentError(f"no answer from a controller within {self.retry_timeout_ms} ms") from None
 
+    def send_soon(self, request: Any, answered: Callable[[Any], None]) -> bool:
+        """Send over the connection there is, without a task; False when there is none, or not a plain one.
+
+        `answered` gets the response, or an error after which :meth:`send` is to be tried, if there is time left:
+        a RequestTimedOutError says that there is none.
+        """
+        connection = self._connection
+        return connection is not None and connection.send_soon(request, answered, self.retry_timeout_ms)
+
+    def break_off(self) -> None:
+        """Cut the connection, as if the network had."""
+        if self._connection is not None:
+            self._connection.break_off()
+
     async def close(self) -> None:
         """Drop the connection; the next send opens another."""
         connection, self._connection = self._connection, None

@@ -14,7 +14,7 @@ from mockraft.wire.metadata_log_frame import RecordAt
 
 METADATA_VERSION = "metadata.version"
 CORDONED_LOG_DIRS = "cordoned.log.dirs"
-_BROKER_RESOURCE = 4
+BROKER_RESOURCE = 4
 _UNCHANGED = -2
 
 
@@ -47,13 +47,27 @@ class MetadataView:
 
     `replicas` is keyed by (topic id, partition). `changed` collects the keys of replicas that came, went or changed
     their directory until someone takes them with :meth:`take_changed`; `touched` those of which anything changed, and
-    is None when nobody asks.
+    is None when nobody asks. `features` and `topics` are its own unless given: a SharedView's are kept by that.
     """
 
-    def __init__(self, broker_id: int) -> None:
+    __slots__ = (
+        "_transaction",
+        "broker_id",
+        "changed",
+        "configs",
+        "features",
+        "registration",
+        "replicas",
+        "topics",
+        "touched",
+    )
+
+    def __init__(
+        self, broker_id: int, features: dict[str, int] | None = None, topics: dict[bytes, str] | None = None
+    ) -> None:
         self.broker_id = broker_id
-        self.features: dict[str, int] = {}
-        self.topics: dict[bytes, str] = {}
+        self.features: dict[str, int] = {} if features is None else features
+        self.topics: dict[bytes, str] = {} if topics is None else topics
         self.replicas: dict[tuple[bytes, int], Replica] = {}
         self.registration: Registration | None = None
         self.configs: dict[tuple[str, str], str] = {}
@@ -130,7 +144,7 @@ class MetadataView:
             self.registration = None
 
     def _config(self, record: Any) -> None:
-        if record.resource_type != _BROKER_RESOURCE or record.resource_name not in ("", str(self.broker_id)):
+        if record.resource_type != BROKER_RESOURCE or record.resource_name not in ("", str(self.broker_id)):
             return
         if record.value is None:
             self.configs.pop((record.resource_name, record.name), None)

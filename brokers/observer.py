@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from mockraft.brokers.image import ClusterImage
-from mockraft.brokers.metadata_view import MetadataView
 from mockraft.wire import error_codes, metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -64,6 +63,16 @@ class Heard(NamedTuple):
     note: str = ""
 
 
+class View(Protocol):
+    """Who takes in the committed records, in their order."""
+
+    def clear(self) -> None:
+        """Forget everything: a snapshot is about to be read."""
+
+    def apply(self, at: RecordAt) -> None:
+        """Take in one committed record."""
+
+
 class _Snapshot(NamedTuple):
     end_offset: int
     epoch: int
@@ -87,7 +96,7 @@ class Observer:
         broker_id: int,
         cluster_id: str,
         directory_id: bytes,
-        view: MetadataView,
+        view: View,
         listener_name: str = "CONTROLLER",
         decode: Callable[[bytes], RecordAt] = metadata_log_frame.decode,
         image: ClusterImage | None = None,

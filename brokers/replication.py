@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.observer import Heard, Observer
-from mockraft.wire import client
+from mockraft.wire import client, messages, metadata_log_frame
+from mockraft.wire.metadata_log_frame import RecordAt
 
 RECONNECT_BACKOFF_MS = 50
 RECONNECT_BACKOFF_MAX_MS = 500
@@ -24,13 +25,17 @@ _log = logging.getLogger(__name__)
 class Replication:
     """Runs one observer against the network; `advanced` is called after every answer it took in.
 
-    `fetches` counts answers; `note` says why the last one was of no use, empty when it was.
+    Its client id is raft-client-`name`, the broker's id unless given. `fetches` counts answers; `note` says why the
+    last one was of no use, empty when it was.
     """
 
-    def __init__(self, config: BrokerConfig, observer: Observer, advanced: Callable[[], None]) -> None:
+    def __init__(
+        self, config: BrokerConfig, observer: Observer, advanced: Callable[[], None], name: str | None = None
+    ) -> None:
         self.fetches = 0
         self.note = ""
         self._config = config
+        self._name = str(config.broker_id) if name is None else name
         self._observer = observer
         self._advanced = advanced
         self._connections: dict[tuple[str, int] | int, client.KafkaConnection] = {}
@@ -53,7 +58,7 @@ class Replication:
                 heard = Heard(False, backoff_ms, str(error))
                 backoff_ms = min(backoff_ms * 2, RECONNECT_BACKOFF_MAX_MS)
             if heard.note and heard.note != self.note:
-                _log.warning("broker %d: metadata log: %s", self._config.broker_id, heard.note)
+                _log.warning("broker %s: metadata log: %s", self._name, heard.note)
             self.note = heard.note
             if not heard.useful:
                 await asyncio.sleep(heard.backoff_ms / 1000)
@@ -72,10 +77,19 @@ class Replication:
         if connection is None or not connection.is_open:
             connection = self._connections[node] = await client.connect(
                 *endpoint,
-                client_id=f"raft-client-{self._config.broker_id}",
+                client_id=f"raft-client-{self._name}",
                 request_timeout_ms=self._config.raft_request_timeout_ms,
                 correlation_ids=self._correlation_ids,
                 security=self._config.security,
                 messages=self._config.messages,
             )
         return connection
+
+
+def decoder(config: BrokerConfig) -> Callable[[bytes], RecordAt]:
+    """How a broker reads metadata records: one of a proposal reads the proposal's."""
+    if config.messages is messages:
+        return metadata_log_frame.decode
+    from mockraft.wire.overlaid_records import OverlaidRecords
+
+    return OverlaidRecords(config.messages).decode

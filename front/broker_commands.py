@@ -33,7 +33,7 @@ GROUPS = {
 }
 """Parameters of `broker` by the heading that they stand under, in the order in which they are shown."""
 
-_IN_THE_CLEAR = "; if a controller with TLS or SASL listens there, say how to log in with --command-config"
+IN_THE_CLEAR = "; if a controller with TLS or SASL listens there, say how to log in with --command-config"
 
 BROKER_ABOUT = """Run one simulated broker on any KRaft controller, mockraft's or Kafka's.
 
@@ -114,9 +114,9 @@ def broker(
     from mockraft.server.running import event_loop
     from mockraft.wire import messages
 
-    bootstrap = tuple(_host_and_port(part, "--bootstrap-controller") for part in bootstrap_controller.split(","))
-    host, port = _host_and_port(listener, "--listener") if listener else ("127.0.0.1", None)
-    security = _client_security(command_config)
+    bootstrap = tuple(host_and_port(part, "--bootstrap-controller") for part in bootstrap_controller.split(","))
+    host, port = host_and_port(listener, "--listener") if listener else ("127.0.0.1", None)
+    security = client_security(command_config)
     options: dict[str, Any] = {
         "rack": rack,
         "host": host,
@@ -156,7 +156,7 @@ async def _broker(
     except LogDirsError as error:
         return _fail(LOG_DIRS_UNUSABLE, str(error) + _how_to_format(error, broker_id, cluster_id, options))
     except DisconnectedError as error:
-        return _fail(NO_CONTROLLER, f"{error}{'' if options['security'] else _IN_THE_CLEAR}")
+        return _fail(NO_CONTROLLER, f"{error}{'' if options['security'] else IN_THE_CLEAR}")
     except (OSError, LookupError, ValueError) as error:
         return _fail(NO_CONTROLLER, f"{error} (or give --cluster-id)")
     simulated = SimulatedBroker(config)
@@ -242,7 +242,8 @@ def _fail(code: int, message: str) -> int:
     return code
 
 
-def _client_security(path: Path | None) -> ClientSecurity | None:
+def client_security(path: Path | None) -> ClientSecurity | None:
+    """What --command-config says, read; a bad option when it cannot be used."""
     from mockraft.wire.client_security import read_properties
 
     try:
@@ -251,7 +252,8 @@ def _client_security(path: Path | None) -> ClientSecurity | None:
         raise typer.BadParameter(str(error), param_hint="--command-config") from None
 
 
-def _host_and_port(text: str, option: str) -> tuple[str, int]:
+def host_and_port(text: str, option: str) -> tuple[str, int]:
+    """What an option says; a bad option when it is not host:port."""
     from mockraft.brokers.config import endpoint_of
 
     try:

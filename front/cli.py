@@ -27,6 +27,7 @@ def application(*, only_serve: bool = False) -> typer.Typer:
         broker_commands,
         codec_commands,
         conformance_commands,
+        fleet_commands,
         format_commands,
         kafka_commands,
         run_commands,
@@ -35,6 +36,7 @@ def application(*, only_serve: bool = False) -> typer.Typer:
     for commands in (
         run_commands,
         broker_commands,
+        fleet_commands,
         format_commands,
         kafka_commands,
         conformance_commands,

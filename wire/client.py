@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import secrets
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, cast
 
 from mockraft.wire import api_keys, error_codes, messages, sasl
@@ -45,11 +45,36 @@ class UnsupportedVersionError(ValueError):
     """The other side does not offer the API, or no version of it that we speak."""
 
 
+class _Call:
+    """What waits for an answer without a task: a future that calls at once."""
+
+    __slots__ = ("answered", "called", "timer")
+
+    def __init__(self, answered: Callable[[Any], None]) -> None:
+        self.answered = answered
+        self.called = False
+        self.timer: asyncio.TimerHandle | None = None
+
+    def done(self) -> bool:
+        return self.called
+
+    def set_result(self, outcome: Any) -> None:
+        self.called = True
+        if self.timer is not None:
+            self.timer.cancel()
+        self.answered(outcome)
+
+    set_exception = set_result
+
+    def exception(self) -> None:
+        """Nothing is left to retrieve."""
+
+
 class _Pending(NamedTuple):
     correlation_id: int
     api_key: int
     api_version: int
-    answer: asyncio.Future[Any]
+    answer: asyncio.Future[Any] | _Call
 
 
 class KafkaConnection(asyncio.Protocol):
@@ -137,6 +162,24 @@ class KafkaConnection(asyncio.Protocol):
             pending = self._sent(request, version)
         return await self._answer(pending, timeout_ms)
 
+    def send_soon(self, request: Any, answered: Callable[[Any], None], timeout_ms: int) -> bool:
+        """Send without a task and call `answered` with the response, or with the error :meth:`send` would raise.
+
+        False when that needs more than a write: the connection is closed, or has to log in now and then.
+        Raises UnsupportedVersionError.
+        """
+        if self.lost is not None or self._login is not None:
+            return False
+        if self.messages is not messages:
+            request = self._worded(request)
+        call = _Call(answered)
+        self._write(request, self.version_for(request), call)
+        call.timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, self._late, request, timeout_ms)
+        return True
+
+    def _late(self, request: Any, timeout_ms: int) -> None:
+        self._fail(RequestTimedOutError(f"no answer to {api_keys.name(request.api_key)} within {timeout_ms} ms"))
+
     async def authenticate(self, login: sasl.SaslLogin) -> None:
         """Log in, as the first thing on a connection to a SASL listener; again by itself before a session is over.
 
@@ -193,7 +236,7 @@ class KafkaConnection(asyncio.Protocol):
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                return await pending.answer
+                return await cast(asyncio.Future[Any], pending.answer)
         except TimeoutError:
             late = RequestTimedOutError(f"no answer to {api_keys.name(pending.api_key)} within {timeout_ms} ms")
             self._fail(late)
@@ -214,19 +257,26 @@ class KafkaConnection(asyncio.Protocol):
             raise UnsupportedVersionError(f"ApiVersions was refused: {error_codes.name(response.error_code)}")
         self.api_versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
 
+    def break_off(self) -> None:
+        """Cut the connection at once, as a network does. Waiting requests get DisconnectedError."""
+        self._fail(DisconnectedError("broken off by this side"))
+        if self._transport is not None:
+            self._transport.abort()
+
     async def close(self) -> None:
         """Close and wait until the socket is gone. Waiting requests get DisconnectedError. Safe to call twice."""
         self._fail(DisconnectedError("closed by this side"))
         if self._transport is not None:
             await asyncio.shield(self._closed)
 
-    def _write(self, request: Any, version: int) -> _Pending:
+    def _write(self, request: Any, version: int, call: _Call | None = None) -> _Pending:
         if self._first_id is not None and request.api_key != api_keys.API_VERSIONS:
             correlation_id, self._first_id = self._first_id, None
         else:
             correlation_id = next(self._correlation_ids)
         data = write_request(request, version, correlation_id, self.client_id)
-        pending = _Pending(correlation_id, request.api_key, version, asyncio.get_running_loop().create_future())
+        answer = asyncio.get_running_loop().create_future() if call is None else call
+        pending = _Pending(correlation_id, request.api_key, version, answer)
         self._pending.append(pending)
         assert self._transport is not None
         self._transport.write(data)

@@ -1,0 +1,81 @@
+"""How a fleet fares, in numbers that add up over processes and have a JSON form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mockraft.brokers.fleet.histogram import Histogram
+
+
+@dataclass(slots=True)
+class Figures:
+    """Of one process or of all, from the start until now.
+
+    `started` are those that run or try to, `registered`, `unfenced` and `fenced` as the metadata log has it, `running`
+    by their own state. `answered` counts heartbeats, `errors` refusals by name. `mistakes` has, by broker id, how often
+    the controller fenced it though it was well; `died` why a broker had to stop though nobody told it to.
+    `memory_bytes` is what the processes have more than before the first broker; `cpu_s` their CPU time.
+    """
+
+    brokers: int = 0
+    started: int = 0
+    registered: int = 0
+    unfenced: int = 0
+    fenced: int = 0
+    running: int = 0
+    answered: int = 0
+    memory_bytes: int = 0
+    cpu_s: float = 0.0
+    errors: Counter[str] = field(default_factory=Counter)
+    mistakes: Counter[int] = field(default_factory=Counter)
+    died: dict[int, str] = field(default_factory=dict)
+    latency: Histogram = field(default_factory=Histogram)
+
+    def plus(self, other: Figures) -> Figures:
+        """Both together."""
+        return Figures(
+            *(getattr(self, name) + getattr(other, name) for name in _SUMS),
+            self.errors + other.errors,
+            self.mistakes + other.mistakes,
+            self.died | other.died,
+            self.latency.plus(other.latency),
+        )
+
+    def to_tree(self) -> dict[str, Any]:
+        """As JSON has it; :func:`figures_of` reads it."""
+        latency = {"counts": list(self.latency.counts.items()), "largest_s": self.latency.largest_s}
+        return {**{name: getattr(self, name) for name in (*_SUMS, "errors", "mistakes", "died")}, "latency": latency}
+
+
+_SUMS = (
+    "brokers",
+    "started",
+    "registered",
+    "unfenced",
+    "fenced",
+    "running",
+    "answered",
+    "memory_bytes",
+    "cpu_s",
+)
+
+
+def figures_of(tree: dict[str, Any]) -> Figures:
+    """The figures of a tree that :meth:`Figures.to_tree` gave, with keys as JSON leaves them."""
+    latency = Histogram(dict(map(tuple, tree["latency"]["counts"])), tree["latency"]["largest_s"])
+    mistakes = Counter({int(broker_id): count for broker_id, count in tree["mistakes"].items()})
+    died = {int(broker_id): why for broker_id, why in tree["died"].items()}
+    return Figures(
+        **{**tree, "errors": Counter(tree["errors"]), "mistakes": mistakes, "died": died, "latency": latency}
+    )
+
+
+def merged(parts: Iterable[Figures]) -> Figures:
+    """All together."""
+    total = Figures()
+    for part in parts:
+        total = total.plus(part)
+    return total

@@ -1,0 +1,99 @@
+"""A script and a seed become timed actions, each about one broker: the same ones every time.
+
+Nothing here looks at a running fleet: a wave of a rolling restart comes when its time has come, whether the one before
+is through or not.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from mockraft.brokers.fleet.script import Do, ScriptError, Step
+
+
+class Act(Enum):
+    """What is done to one broker."""
+
+    START = "start"
+    STOP = "stop"
+    KILL = "kill"
+    FREEZE = "freeze"
+    THAW = "thaw"
+    DISCONNECT = "disconnect"
+    FAIL_LOG_DIR = "fail-log-dir"
+
+
+class Action(NamedTuple):
+    """Do this to that broker so many ms after the start."""
+
+    at_ms: int
+    broker_id: int
+    act: Act
+
+
+_FIRST_AND_LAST = {
+    Do.KILL: (Act.KILL, Act.START),
+    Do.STOP: (Act.STOP, Act.START),
+    Do.ROLLING_RESTART: (Act.STOP, Act.START),
+    Do.FREEZE: (Act.FREEZE, Act.THAW),
+    Do.DISCONNECT: (Act.DISCONNECT, None),
+    Do.FAIL_LOG_DIR: (Act.FAIL_LOG_DIR, None),
+}
+
+
+def plan(racks: Mapping[int, str | None], ramp_ms: int, steps: Sequence[Step], seed: int) -> list[Action]:
+    """Start all brokers (id → rack) evenly over the ramp and do the steps; in order of time.
+
+    Raises ScriptError for a step that names a broker or rack that is not there.
+    """
+    chance = random.Random(seed)
+    actions = [Action(at_ms, broker_id, Act.START) for at_ms, broker_id in _spread(racks, 0, ramp_ms)]
+    for number, step in enumerate(steps):
+        chosen = _chosen(f"steps[{number}]", step, racks, chance)
+        first, last = _FIRST_AND_LAST[step.do]
+        for at_ms, broker_id in _times(step, chosen):
+            actions.append(Action(at_ms, broker_id, first))
+            if last is not None and step.back_after_s is not None:
+                actions.append(Action(at_ms + _ms(step.back_after_s), broker_id, last))
+    return sorted(actions, key=lambda action: action.at_ms)
+
+
+def _times(step: Step, chosen: Sequence[int]) -> Iterator[tuple[int, int]]:
+    if step.do is not Do.ROLLING_RESTART:
+        yield from _spread(chosen, _ms(step.at_s), _ms(step.over_s))
+        return
+    for number, broker_id in enumerate(chosen):
+        yield _ms(step.at_s + number // step.at_once * step.every_s), broker_id
+
+
+def _chosen(where: str, step: Step, racks: Mapping[int, str | None], chance: random.Random) -> list[int]:
+    """The brokers of a step: drawn ones in the order of the draw, others by id."""
+    for broker_id in step.brokers or ():
+        if broker_id not in racks:
+            raise ScriptError(f"{where}.brokers: the fleet has no broker {broker_id}")
+    for rack in step.racks or ():
+        if rack not in racks.values():
+            raise ScriptError(f"{where}.racks: no broker is in rack {rack}")
+    meant = [
+        broker_id
+        for broker_id, rack in racks.items()
+        if (step.brokers is None or broker_id in step.brokers) and (step.racks is None or rack in step.racks)
+    ]
+    if step.percent is not None:
+        return chance.sample(meant, round(len(meant) * step.percent / 100))
+    if step.count is not None:
+        return chance.sample(meant, min(step.count, len(meant)))
+    return meant
+
+
+def _spread(broker_ids: Iterable[int], from_ms: int, over_ms: int) -> Iterator[tuple[int, int]]:
+    ids = list(broker_ids)
+    for number, broker_id in enumerate(ids):
+        yield from_ms + over_ms * number // len(ids), broker_id
+
+
+def _ms(seconds: float) -> int:
+    return round(1000 * seconds)

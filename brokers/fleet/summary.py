@@ -1,0 +1,106 @@
+"""A run of a fleet as it went: one sample a second, and what it comes to at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from mockraft.brokers.fleet.figures import Figures
+from mockraft.brokers.fleet.histogram import Histogram
+
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "max": 1.0}
+
+
+class Sample(NamedTuple):
+    """The figures of one moment; rates and latencies (ms, None without heartbeats) of the time since the one before."""
+
+    at_s: float
+    started: int
+    registered: int
+    unfenced: int
+    fenced: int
+    heartbeats_per_s: float
+    p50_ms: float | None
+    p99_ms: float | None
+    errors: int
+    mistakes: int
+
+
+@dataclass(slots=True)
+class Course:
+    """What was seen of a run so far; :meth:`see` it now and then.
+
+    `registered_s` and `unfenced_s` are when all of the fleet were registered and unfenced for the first time.
+    """
+
+    samples: list[Sample] = field(default_factory=list)
+    registered_s: float | None = None
+    unfenced_s: float | None = None
+    memory_bytes_per_broker: float | None = None
+    _before: Figures = field(default_factory=Figures)
+    _at_unfenced: Figures | None = None
+    _last_s: float = 0.0
+
+    def see(self, figures: Figures, at_s: float) -> Sample:
+        """Take in the figures of now, so many seconds after the start."""
+        latency = figures.latency.minus(self._before.latency)
+        passed_s = max(at_s - (self.samples[-1].at_s if self.samples else 0.0), 1e-9)
+        sample = Sample(
+            round(at_s, 3),
+            figures.started,
+            figures.registered,
+            figures.unfenced,
+            figures.fenced,
+            round((figures.answered - self._before.answered) / passed_s, 1),
+            _rounded(latency.percentile_ms(0.5)),
+            _rounded(latency.percentile_ms(0.99)),
+            figures.errors.total(),
+            figures.mistakes.total(),
+        )
+        self.samples.append(sample)
+        self._before, self._last_s = figures, at_s
+        if self.registered_s is None and figures.registered == figures.brokers > 0:
+            self.registered_s = round(at_s, 2)
+        if self.unfenced_s is None and figures.unfenced == figures.brokers > 0:
+            self.unfenced_s, self._at_unfenced = round(at_s, 2), figures
+        if figures.running == figures.brokers > 0:
+            self.memory_bytes_per_broker = figures.memory_bytes / figures.brokers
+        return sample
+
+    def summary(self, figures: Figures, lost: list[str]) -> dict[str, Any]:
+        """The run as JSON has it, `figures` being the last ones."""
+        steady = None
+        if self._at_unfenced is not None and self.unfenced_s is not None:
+            since_s = max(self._last_s - self.unfenced_s, 1e-9)
+            steady = _heartbeats(
+                self._before.latency.minus(self._at_unfenced.latency),
+                (self._before.answered - self._at_unfenced.answered) / since_s,
+            )
+        per_broker = self.memory_bytes_per_broker
+        return {
+            "brokers": figures.brokers,
+            "went_wrong": bool(figures.mistakes or figures.died or lost or self.registered_s is None),
+            "all_registered_after_s": self.registered_s,
+            "all_unfenced_after_s": self.unfenced_s,
+            "heartbeats": _heartbeats(figures.latency, figures.answered / max(self._last_s, 1e-9)),
+            "heartbeats_once_all_were_unfenced": steady,
+            "errors": dict(figures.errors),
+            "fenced_by_mistake": dict(figures.mistakes),
+            "died": figures.died,
+            "lost_processes": lost,
+            "memory_bytes_per_broker": None if per_broker is None else round(per_broker),
+            "cpu_s": round(figures.cpu_s, 2),
+            "samples": [sample._asdict() for sample in self.samples],
+        }
+
+
+def _heartbeats(latency: Histogram, per_s: float) -> dict[str, Any]:
+    return {
+        "answered": latency.total,
+        "per_s": round(per_s, 1),
+        "latency_ms": {name: _rounded(latency.percentile_ms(share)) for name, share in PERCENTILES.items()},
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)

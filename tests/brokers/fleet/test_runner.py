@@ -1,0 +1,205 @@
+"""Shares of a fleet on mockraft's own controller, in the test's own process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from mockraft import Controller
+from mockraft.brokers.fleet.figures import Figures, figures_of, merged
+from mockraft.brokers.fleet.plan import Act, Action, plan
+from mockraft.brokers.fleet.runner import FleetRunner
+from mockraft.brokers.fleet.share import Share, dealt, share_of
+from mockraft.brokers.lifecycle import End
+from mockraft.brokers.observer import FatalError
+from mockraft.server.controller.result import ControllerResult
+from mockraft.wire import api_keys
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+
+COUNT = 12
+SESSION_MS = 1500
+
+
+async def until(condition: Callable[[], Any], timeout_s: float = 15) -> Any:
+    """What `condition` gives once that is true."""
+    async with asyncio.timeout(timeout_s):
+        while not (found := condition()):
+            await asyncio.sleep(0.01)
+    return found
+
+
+def share(controller: Controller, *actions: Action, count: int = COUNT, **options: Any) -> Share:
+    racks: dict[int, str | None] = dict.fromkeys(range(1, count + 1))
+    return Share(
+        bootstrap=((controller.host, controller.port),),
+        cluster_id=controller.cluster_id,
+        racks=racks,
+        actions=[*plan(racks, 0, (), 1), *actions],
+        seed=1,
+        heartbeat_interval_ms=50,
+        session_timeout_ms=SESSION_MS,
+        **options,
+    )
+
+
+@asynccontextmanager
+async def sailing(controller: Controller, *actions: Action, **options: Any) -> AsyncIterator[FleetRunner]:
+    """A runner whose brokers are all unfenced; its actions come then."""
+    runner = FleetRunner(share(controller, **options))
+    try:
+        await runner.run()
+        await until(lambda: runner.figures().unfenced == runner.figures().running == COUNT)
+        for action in actions:
+            runner._do(action)
+        yield runner
+    finally:
+        await runner.stop()
+
+
+def fence(controller: Controller, broker_id: int) -> None:
+    """Have the controller fence a broker for no reason."""
+    running = controller.running
+    epoch = running.controller.image.cluster.brokers[broker_id].broker_epoch
+    record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=1)
+    running.controller.commit(ControllerResult([RecordAt(record, 1)], None), running.clock.now_ms())
+
+
+def on_each(act: Act, broker_ids: Sequence[int]) -> list[Action]:
+    return [Action(0, broker_id, act) for broker_id in broker_ids]
+
+
+@pytest.mark.parametrize("shares_replication", [True, False])
+async def test_all_register_are_unfenced_and_leave(shares_replication: bool) -> None:
+    async with Controller(session_timeout_ms=SESSION_MS) as controller:
+        async with sailing(controller, shares_replication=shares_replication) as runner:
+            brokers = controller.running.controller.image.cluster.brokers
+            assert sorted(brokers) == list(range(1, COUNT + 1))
+            assert not any(broker.fenced for broker in brokers.values())
+            await runner.leave(5000)
+            assert {broker.end for broker in runner.brokers.values()} == {End.GRANTED}
+            figures = runner.figures()
+        assert (figures.started, figures.running, figures.mistakes, figures.died) == (0, 0, {}, {})
+        assert figures.answered == figures.latency.total > 3 * COUNT
+
+
+async def test_a_shared_replication_is_one_fetch_for_all_and_one_connection_each() -> None:
+    async with Controller(session_timeout_ms=SESSION_MS) as controller, sailing(controller):
+        fetching = {e.client_id for e in controller.journal.exchanges(api_keys.FETCH)}
+        assert fetching == {"raft-client-fleet"}
+        others = {e.client_id for e in controller.journal.exchanges()} - fetching
+        assert others == {str(broker_id) for broker_id in range(1, COUNT + 1)}
+
+
+async def test_killed_brokers_are_fenced_and_that_is_no_mistake() -> None:
+    async with (
+        Controller(session_timeout_ms=SESSION_MS) as controller,
+        sailing(controller, *on_each(Act.KILL, [3, 4])) as runner,
+    ):
+        await until(lambda: runner.figures().fenced == 2)
+        figures = runner.figures()
+        assert (figures.started, figures.unfenced) == (COUNT - 2, COUNT - 2)
+        for action in on_each(Act.START, [3, 4]):
+            runner._do(action)
+        await until(lambda: runner.figures().unfenced == COUNT)
+        assert (runner.figures().mistakes, runner.figures().died) == ({}, {})
+
+
+async def test_a_restarted_broker_keeps_its_directories_and_says_that_it_left_cleanly() -> None:
+    async with (
+        Controller(session_timeout_ms=SESSION_MS) as controller,
+        sailing(controller, *on_each(Act.STOP, [5]), *on_each(Act.START, [5])) as runner,
+    ):
+
+        def registrations() -> list[Any]:
+            exchanges = controller.journal.exchanges(api_keys.BROKER_REGISTRATION)
+            return [e for e in exchanges if e.request.broker_id == 5 and e.response.error_code == 0]
+
+        await until(lambda: len(registrations()) == 2)
+        first, second = registrations()
+        assert second.request.previous_broker_epoch == first.response.broker_epoch
+        assert second.request.incarnation_id != first.request.incarnation_id
+        assert second.request.log_dirs == first.request.log_dirs
+        await until(lambda: runner.figures().running == COUNT)
+        assert runner.figures().mistakes == {}
+
+
+async def test_a_frozen_broker_is_fenced_and_comes_back_when_it_thaws() -> None:
+    async with (
+        Controller(session_timeout_ms=SESSION_MS) as controller,
+        sailing(controller, *on_each(Act.FREEZE, [7])) as runner,
+    ):
+        await until(lambda: runner.figures().fenced == 1)
+        assert runner.figures().running == COUNT
+        runner._do(Action(0, 7, Act.THAW))
+        await until(lambda: runner.figures().fenced == 0)
+        assert runner.figures().mistakes == {}
+
+
+async def test_a_disconnected_broker_comes_back_by_itself() -> None:
+    async with Controller(session_timeout_ms=SESSION_MS) as controller, sailing(controller) as runner:
+        before = runner.brokers[2].heartbeats
+        runner._do(Action(0, 2, Act.DISCONNECT))
+        await until(lambda: runner.brokers[2].heartbeats > before + 2)
+        connections = {e.connection_id for e in controller.journal.exchanges() if e.client_id == "2"}
+        assert len(connections) >= 2
+        assert runner.figures().fenced == 0
+
+
+async def test_a_controller_that_fences_a_broker_that_is_well_makes_a_mistake() -> None:
+    async with Controller(session_timeout_ms=SESSION_MS) as controller, sailing(controller) as runner:
+        fence(controller, 9)
+        await until(lambda: runner.figures().mistakes)
+        await until(lambda: runner.figures().unfenced == COUNT)
+        assert runner.figures().mistakes == {9: 1}
+
+
+async def test_what_happened_before_it_started_is_no_mistake() -> None:
+    async with Controller(session_timeout_ms=SESSION_MS) as controller:
+        async with sailing(controller) as runner:
+            fence(controller, 9)
+            await until(lambda: runner.figures().mistakes)
+        async with sailing(controller) as runner:
+            assert runner.figures().mistakes == {}
+
+
+async def test_a_broker_that_dies_by_itself_is_reported() -> None:
+    async with Controller(session_timeout_ms=SESSION_MS) as controller, sailing(controller) as runner:
+        runner.brokers[6].failed(ValueError("a nonsensical answer"))
+        await until(lambda: runner.figures().died)
+        assert runner.figures().died == {6: "a nonsensical answer"}
+
+
+async def test_a_shared_log_that_breaks_ends_all_who_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Any) -> Any:
+        raise FatalError("Received unexpected invalid request error")
+
+    async with Controller(session_timeout_ms=SESSION_MS) as controller, sailing(controller) as runner:
+        monkeypatch.setattr(runner._log.observer, "receive", broken)
+        await until(lambda: len(runner.figures().died) == COUNT)
+        assert set(runner.figures().died.values()) == {"Received unexpected invalid request error"}
+
+
+def test_a_share_survives_its_way_through_a_pipe() -> None:
+    racks: dict[int, str | None] = {1: "a", 2: None, 3: "c"}
+    shares = dealt(
+        racks, plan(racks, 100, (), 1), 2, bootstrap=(("::1", 1),), cluster_id="c", seed=5, command_config="x"
+    )
+    assert [list(each.racks) for each in shares] == [[1, 3], [2]]
+    assert [share_of(each.to_tree()) for each in shares] == shares
+    assert sorted(action for each in shares for action in each.actions) == sorted(plan(racks, 100, (), 1))
+
+
+def test_figures_survive_their_way_through_a_pipe_and_add_up() -> None:
+    import json
+
+    first, second = Figures(brokers=2, running=1), Figures(brokers=3, died={7: "it is over"})
+    first.latency.add(0.5)
+    first.mistakes[3] = 2
+    second.errors["STALE_BROKER_EPOCH"] = 4
+    both = merged([figures_of(json.loads(json.dumps(each.to_tree()))) for each in (first, second)])
+    assert (both.brokers, both.running, both.died, both.mistakes) == (5, 1, {7: "it is over"}, {3: 2})
+    assert (both.errors, both.latency.total, both.latency.largest_s) == ({"STALE_BROKER_EPOCH": 4}, 1, 0.5)
