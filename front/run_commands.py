@@ -27,7 +27,7 @@ SHUTDOWN_MS = 5_000
 
 RUN_ABOUT = """Run a controller with simulated brokers and show them live.
 
-The brokers register, replicate the metadata log, heartbeat and are unfenced as Kafka's are; they serve no clients.
+The brokers register, replicate the metadata log, heartbeat and are unfenced as Kafka's are, and serve clients.
 More of them, and real ones, can join while it runs. Without a terminal it prints plain lines. Ctrl-C ends it.
 """
 
@@ -91,8 +91,9 @@ async def _run(
     watch = Watch(running)
     address = (running.config.voter_host, running.config.voter_port)
     with stop_on_signals() as stopped:
+        cluster_id = running.config.cluster_id
         fleet = await start_brokers(
-            [address], running.config.cluster_id, brokers, log_dirs_per_broker=log_dirs, chance=chance
+            [address], cluster_id, brokers, log_dirs_per_broker=log_dirs, chance=chance, client_port=0
         )
         show = asyncio.ensure_future(_show_live(watch) if live else _show_plain(watch))
         waiting = asyncio.ensure_future(stopped.wait())
@@ -155,7 +156,7 @@ async def _show_plain(watch: Watch) -> None:
                 fenced = "fenced" if row.fenced else "unfenced"
                 print(
                     f"{picture.up_ms / 1000:6.1f} s  broker {row.broker_id}: {row.state}, {fenced}, "
-                    f"epoch {row.broker_epoch}",
+                    f"epoch {row.broker_epoch}, clients at {row.clients}",
                     flush=True,
                 )
         if picture.up_ms - told_ms >= PLAIN_EVERY_S * 1000:

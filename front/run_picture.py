@@ -31,7 +31,8 @@ _STATES = {
 class BrokerRow(NamedTuple):
     """One registered broker. Ages are ms, None when nothing was heard; `lag` counts records.
 
-    `state` is what its heartbeats say, or "gone" when they stopped without leave.
+    `state` is what its heartbeats say, or "gone" when they stopped without leave; `clients` is the first listener that
+    it advertises, host:port.
     """
 
     broker_id: int
@@ -39,6 +40,7 @@ class BrokerRow(NamedTuple):
     fenced: bool
     broker_epoch: int
     incarnation: str
+    clients: str
     log_dirs: int
     offline_dirs: int
     rack: str
@@ -135,6 +137,7 @@ class Watch:
                 fenced=broker.fenced,
                 broker_epoch=broker.broker_epoch,
                 incarnation=text_of(broker.incarnation_id),
+                clients=next((f"{each.host}:{each.port}" for each in broker.endpoints), "-"),
                 log_dirs=len(broker.log_dirs),
                 offline_dirs=heard.offline_dirs,
                 rack=broker.rack or "",

@@ -91,8 +91,10 @@ def _brokers(rows: Sequence[BrokerRow], width: int) -> RenderableType:
     table.add_column("fenced", min_width=6, no_wrap=True)
     for name in ("epoch", "dirs", "heartbeat", "per s", "log end", "lag"):
         table.add_column(name, justify="right", min_width=len(name), no_wrap=True)
+    if width >= WIDE:
+        table.add_column("clients", min_width=15, no_wrap=True)
     if width >= MEDIUM:
-        table.add_column("incarnation", min_width=9 if width < WIDE else 22, no_wrap=True)
+        table.add_column("incarnation", min_width=9, no_wrap=True)
     for row in rows:
         dirs = f"{row.log_dirs - row.offline_dirs}/{row.log_dirs}" if row.offline_dirs else str(row.log_dirs)
         cells: list[str | Text] = [
@@ -106,8 +108,10 @@ def _brokers(rows: Sequence[BrokerRow], width: int) -> RenderableType:
             "-" if row.metadata_offset is None else str(row.metadata_offset),
             "-" if row.lag is None else str(row.lag),
         ]
+        if width >= WIDE:
+            cells.append(row.clients)
         if width >= MEDIUM:
-            cells.append(Text(row.incarnation if width >= WIDE else row.incarnation[:8] + "…", style="dim"))
+            cells.append(Text(row.incarnation[:8] + "…", style="dim"))
         table.add_row(*cells)
     if not rows:
         table.add_row("-", Text("nobody yet", style="dim"))
@@ -144,9 +148,11 @@ def _cells(line: Line) -> list[Text]:
 def _hints(picture: Picture, width: int) -> RenderableType:
     """What to try next, in another terminal."""
     next_id = max((row.broker_id for row in picture.brokers), default=0) + 1
+    servers = next((row.clients for row in picture.brokers), "HOST:PORT")
     hints = (
         ("one more", f"mockraft broker --id {next_id} --bootstrap-controller {picture.bootstrap}"),
         ("quorum", f"kafka-metadata-quorum --bootstrap-controller {picture.bootstrap} describe --replication"),
+        ("clients", f"kafka-topics --bootstrap-server {servers} --create --topic t"),
         ("a real one", f"kafka-storage format -t {picture.cluster_id} -c broker.properties"),
         ("quit", "Ctrl-C"),
     )

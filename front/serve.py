@@ -88,7 +88,13 @@ AllowEveryone = Annotated[
     bool, typer.Option("--allow-everyone-if-no-acl-found", help="A resource without any ACL is everybody's.")
 ]
 AdminPort = Annotated[str, typer.Option(hidden=True, help="Port of the admin API; this version has none, so: off.")]
-Brokers = Annotated[int, typer.Option(min=0, help="Also run so many simulated brokers in this process.")]
+Brokers = Annotated[
+    int, typer.Option(min=0, help="Also run so many simulated brokers in this process, which serve clients.")
+]
+BrokersPort = Annotated[
+    int,
+    typer.Option(min=0, max=65535, help="Port of the first of them, the others on the next ones; 0 takes free ones."),
+]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random, for runs that repeat.")]
 FrameBytesMax = Annotated[
     int, typer.Option(min=64, help="A longer request closes its connection (socket.request.max.bytes).")
@@ -178,6 +184,7 @@ def serve(
     controller_quorum_voters: quorum.QuorumVoters = None,
     controller_quorum_bootstrap_servers: quorum.QuorumBootstrapServers = None,
     brokers: Brokers = 0,
+    brokers_port: BrokersPort = 0,
     admin_port: AdminPort = "off",
     seed: Seed = None,
     frame_bytes_max: FrameBytesMax = 104_857_600,
@@ -220,7 +227,7 @@ def _serve(options: dict[str, Any]) -> int:
         about = "the simulated brokers must log in: say as whom with --client-config-file"
         raise typer.BadParameter(about, param_hint="--brokers")
     with asyncio.Runner(loop_factory=event_loop) as runner:
-        return runner.run(_run(config, options["controllers"], chance, options["brokers"]))
+        return runner.run(_run(config, options["controllers"], chance, options["brokers"], options["brokers_port"]))
 
 
 def _config(options: Mapping[str, Any]) -> ControllerConfig:
@@ -252,7 +259,9 @@ def _in_options(text: str) -> str:
     return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", option, text)
 
 
-async def _run(config: ControllerConfig, controllers: int, chance: random.Random, brokers: int) -> int:
+async def _run(
+    config: ControllerConfig, controllers: int, chance: random.Random, brokers: int, brokers_port: int
+) -> int:
     """Serve until a signal; gives the exit code."""
     from mockraft.server.controller.data_dir import DataDirError
 
@@ -279,11 +288,20 @@ async def _run(config: ControllerConfig, controllers: int, chance: random.Random
         )
         if brokers:
             from mockraft.brokers.fleet import start_brokers
+            from mockraft.brokers.listener.client_listener import ListenerError
 
             addresses = [(each.config.voter_host, each.config.voter_port) for each in nodes.values()]
             own = {"security": config.own_client_security, "messages": next(iter(nodes.values())).node.messages}
-            fleet = await start_brokers(addresses, config.cluster_id, brokers, chance=chance, **own)
+            try:
+                fleet = await start_brokers(
+                    addresses, config.cluster_id, brokers, chance=chance, client_port=brokers_port, **own
+                )
+            except ListenerError as error:
+                return _fail(PORT_TAKEN, str(error))
             undo.push_async_callback(fleet.shut_down)
+            print(f"mockraft brokers bootstrap_servers={fleet.bootstrap_servers}", flush=True)
+            for broker in fleet.brokers:
+                _log.info("broker %d serves clients at %s", broker.config.broker_id, broker.bootstrap_servers)
         gc.freeze()
         gc.enable()
         await stopped.wait()

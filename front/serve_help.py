@@ -23,7 +23,7 @@ Without --data-dir the log is in memory, and brokers must not outlive the contro
 controller comes back with a shorter log. SIGTERM and SIGINT end the controller with exit code 0.
 
 \b
-  mockraft serve --port 0 --brokers 3              any free port, three simulated brokers
+  mockraft serve --port 0 --brokers 3              any free port, three simulated brokers that serve clients
   mockraft serve --data-dir controller-data        the log stays, in Kafka's own format
   mockraft serve --controllers 3                   a quorum in one process
   mockraft serve --metadata-version 3.9            for older brokers
@@ -44,6 +44,7 @@ GROUPS = {
         "node_id",
         "metadata_version",
         "brokers",
+        "brokers_port",
         "session_timeout_ms",
         "num_partitions",
         "default_replication_factor",

@@ -24,6 +24,11 @@ class Fleet:
     def __init__(self, brokers: Sequence[SimulatedBroker]) -> None:
         self.brokers = list(brokers)
 
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients find the brokers, host:port with commas between. RuntimeError when they serve none."""
+        return ",".join(broker.bootstrap_servers for broker in self.brokers)
+
     async def wait_until(self, state: BrokerState, timeout_ms: int = 30_000) -> None:
         """Return once all are in `state`. Raises TimeoutError, or RuntimeError when one stopped before."""
         await asyncio.gather(*(broker.wait_until(state, timeout_ms) for broker in self.brokers))
@@ -44,11 +49,14 @@ async def start_brokers(
     chance: random.Random | None = None,
     security: ClientSecurity | None = None,
     messages: Any = messages,
+    client_port: int | None = None,
 ) -> Fleet:
     """Start `count` simulated brokers with ids from `first_id` on; they register in their own time.
 
     `bootstrap` are the controllers' (host, port).
     `racks` are dealt out in turn. Ids are drawn from `chance`: a seeded one gives the same brokers again.
+    `client_port` is where the first one serves clients, the others on the next ports; 0 takes any free ones, None
+    serves none. Raises ListenerError when a port cannot be had.
     """
     drawn_from = chance or random.Random()
     brokers = []
@@ -64,10 +72,16 @@ async def start_brokers(
             rack=rack,
             security=security,
             messages=messages,
+            serve_clients=client_port is not None,
+            port=client_port + broker_id - first_id if client_port else None,
         )
         brokers.append(SimulatedBroker(config))
-    for broker in brokers:
-        broker.start()
+    try:
+        for broker in brokers:
+            broker.start()
+    except BaseException:
+        await asyncio.gather(*(broker.kill() for broker in brokers))
+        raise
     return Fleet(brokers)
 
 

@@ -204,7 +204,7 @@ def test_in_a_terminal_it_draws_the_screen_and_gives_it_back() -> None:
 
 def picture(brokers: int = 3, lines: int = 50) -> Picture:
     rows = [
-        BrokerRow(n, "running", False, 13 + n, "yeHcJuV4f39fBR__6SsXMA", 2, 0, "", 400, 0.5, 29, 0)
+        BrokerRow(n, "running", False, 13 + n, "yeHcJuV4f39fBR__6SsXMA", "127.0.0.1:40001", 2, 0, "", 400, 0.5, 29, 0)
         for n in range(1, brokers + 1)
     ]
     told = [Line(1_700_000_000_000 + n, "BrokerHeartbeat v2", "broker 1", "unfenced", 0, False) for n in range(lines)]

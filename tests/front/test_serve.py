@@ -202,10 +202,26 @@ def test_logs_json_lines_with_the_reason_of_a_refusal(serve: Callable[..., Serve
     assert warning["logger"] == "mockraft.serve"
 
 
-def test_runs_simulated_brokers(serve: Callable[..., Served]) -> None:
-    served = serve("--brokers", "2")
+def test_runs_simulated_brokers_and_says_where_they_serve_clients(serve: Callable[..., Served]) -> None:
+    served = serve("--brokers", "2", "--log-json")
+    assert served.process.stdout is not None
+    told = re.search(r"bootstrap_servers=127\.0\.0\.1:(\d+),127\.0\.0\.1:(\d+)$", served.process.stdout.readline())
+    assert told is not None
     code, errors = served.end()
-    assert (code, "Traceback" in errors) == (0, False)
+    assert code == 0
+    messages = [json.loads(line)["message"] for line in errors.splitlines()]
+    assert [message for message in messages if "serves clients" in message] == [
+        f"broker {n} serves clients at 127.0.0.1:{port}" for n, port in enumerate(told.groups(), 1)
+    ]
+
+
+def test_a_port_of_a_broker_that_is_taken_is_named(serve: Callable[..., Served]) -> None:
+    port = serve().port
+    command = [sys.executable, "-m", "mockraft", "serve", "--port", "0", "--brokers", "1", "--brokers-port", str(port)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert done.returncode == 3
+    assert f":{port}" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_options_and_their_defaults_are_those_of_the_config() -> None:
