@@ -25,6 +25,7 @@ def application(*, only_serve: bool = False) -> typer.Typer:
         return app
     from mockraft import (
         broker_commands,
+        broker_id_commands,
         codec_commands,
         conformance_commands,
         fleet_commands,
@@ -38,6 +39,7 @@ def application(*, only_serve: bool = False) -> typer.Typer:
         broker_commands,
         fleet_commands,
         format_commands,
+        broker_id_commands,
         kafka_commands,
         conformance_commands,
         codec_commands,
