@@ -272,7 +272,11 @@ class ReplicaLog:
         elif offset <= self._files.segments[0].base_offset:
             self._start_anew(offset)
         else:
-            self._ends_at(self._files.cut(offset))
+            end_offset = self._files.cut(offset)
+            if end_offset < self.start_offset:
+                self._start_anew(offset)
+            else:
+                self._ends_at(end_offset)
 
     @_on_disk
     def truncate_fully_at(self, offset: int) -> None:

@@ -132,6 +132,7 @@ class SegmentFiles:
         """Delete all and begin a segment at `offset`."""
         self._delete(self.segments)
         self._forget_producers(-1)
+        self.segments.clear()
         self._begin(offset)
 
     def delete_before(self, offset: int) -> None:
