@@ -41,6 +41,7 @@ class Directories:
     `placed` is the directory uuid of each replica by (topic id, partition), offline ones too; `lost` are those of them
     that failed alone (KIP-18). `preferred` is where a replica that is not here yet is to go, by (topic, partition).
     `moving` is the target of each replica on its way to another directory: the metadata may name either.
+    `is_published` from when the controller held the broker for caught up: until then no replica is placed or served.
     `offline` says of each directory that failed since the start why; `cordoned` are those cordoned now.
     """
 
@@ -54,7 +55,7 @@ class Directories:
         self.offline: dict[bytes, str] = {}
         self._broker = broker
         self._restarts = Restarts(broker)
-        self._published = False
+        self.is_published = False
         self._channel = ControllerChannel(
             str(config.broker_id), broker.controller, RETRY_TIMEOUT_MS, config.security, config.messages
         )
@@ -76,11 +77,10 @@ class Directories:
         """Place what came, forget what went, hear which directories are cordoned."""
         self._channel.controller_moved()
         broker = self._broker
-        observer = broker.observer
-        if not self._published:
-            if observer.applied_offset + 1 < observer.high_watermark:
-                return
-            self._published = True
+        if not self.is_published:
+            if broker.state in (BrokerState.NOT_RUNNING, BrokerState.STARTING):
+                return  # What it knows may be old, and what lies here not yet known to it.
+            self.is_published = True
             self._first_published()
         changed = broker.view.take_changed()
         for key in sorted(changed, key=self._turn):
@@ -89,7 +89,9 @@ class Directories:
         self._hear_cordoned()
 
     def state_changed(self, state: BrokerState) -> None:
-        """Nothing to do."""
+        """From RECOVERY on the controller holds us for caught up, so that the metadata counts."""
+        if state is BrokerState.RECOVERY:
+            self.metadata_advanced()
 
     async def close(self) -> None:
         """Close the connection that assignments go over."""

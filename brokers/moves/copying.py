@@ -13,13 +13,13 @@ def has_caught_up(current: ReplicaLog, future: ReplicaLog) -> bool:
     return current.end_offset == future.end_offset
 
 
-def copy_piece(current: ReplicaLog, future: ReplicaLog, bytes_max: int = PIECE_BYTES_MAX) -> int:
+def copy_piece(current: ReplicaLog, future: ReplicaLog) -> int:
     """Copy the next batches, whole, and follow the current log's start and high watermark. Returns the bytes copied.
 
     What the current log has been cut back by meanwhile goes from the future one first.
     """
     align(current, future)
-    records = current.read(future.end_offset, bytes_max)
+    records = current.read(future.end_offset, PIECE_BYTES_MAX)
     if records:
         future.append_as_follower(records)
     future.high_watermark = current.high_watermark

@@ -64,7 +64,6 @@ class Replicas:
         self.may_fetch.set()
         self._broker = broker
         self._image = image
-        self._published = False
         self._sending = False
         self._fetched_from: dict[ReplicaKey, tuple[int, int]] = {}
         self._topic_settings: dict[str, tuple[int, TopicSettings]] = {}
@@ -81,15 +80,15 @@ class Replicas:
     def metadata_advanced(self) -> None:
         """Lead, follow or give up the replicas that the metadata changed."""
         self._channel.controller_moved()
-        observer = self._broker.observer
-        if not self._published and observer.applied_offset + 1 < observer.high_watermark:
+        if not self._broker.directories.is_published:
             return
-        self._published = True
         for key in self._broker.view.take_touched():
             self.apply(key)
 
     def state_changed(self, state: BrokerState) -> None:
-        """Replicas are the same in every state."""
+        """From RECOVERY on the directories have placed what is here."""
+        if state is BrokerState.RECOVERY:
+            self.metadata_advanced()
 
     async def close(self) -> None:
         """Close the connection that ISR changes go over; fetchers ended with the broker's tasks."""
