@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple, Protocol
 
 
@@ -66,6 +67,7 @@ class Disk(Protocol):
         """Let go of files and lock."""
 
 
+@functools.lru_cache(4096)
 def checked_name(name: str, *, may_be_root: bool = False) -> str:
     """The name, when it stays below the root. ValueError when not: it is a path of another place."""
     if not name:
