@@ -6,11 +6,13 @@ import asyncio
 import logging
 import random
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from mockraft.grouped_help import GroupedCommand
+from mockraft import broker_faults as disks
+from mockraft import broker_options as option
 from mockraft.proposal_options import Profile, Schemas, overlay
 from mockraft.signals import end_tasks, stop_on_signals
 
@@ -25,105 +27,63 @@ PORT_TAKEN = 3
 LOG_DIRS_UNUSABLE = 4
 NO_CONTROLLER = 5
 
-GROUPS = {
-    "Broker": ("broker_id", "bootstrap_controller", "cluster_id", "rack", "listener", "command_config"),
-    "Log directories": ("log_dir", "metadata_log_dir", "format_missing"),
-    "Proposals": ("profile", "schemas"),
-    "Run": ("for_s", "seed", "help"),
-}
-"""Parameters of `broker` by the heading that they stand under, in the order in which they are shown."""
-
 IN_THE_CLEAR = "; if a controller with TLS or SASL listens there, say how to log in with --command-config"
-
-BROKER_ABOUT = """Run one simulated broker on any KRaft controller, mockraft's or Kafka's.
-
-With --log-dir it keeps its replicas there, in Kafka's own files; such directories must be formatted, as Kafka's must.
-Without, they are in memory. It prints a line for each step of its life. SIGTERM and Ctrl-C begin a controlled
-shutdown, a second one ends it at once.
-
-\b
-  mockraft broker --id 1 --bootstrap-controller 127.0.0.1:9093
-  mockraft broker --id 1 --bootstrap-controller 127.0.0.1:9093 --format --log-dir d1 --log-dir d2
-
-Exit codes: 1 it had to stop as a real broker would have, 2 a bad option, 3 the listener cannot be had, 4 the log
-directories cannot be used, 5 no controller answered.
-"""
-
-BrokerId = Annotated[int, typer.Option("--id", min=0, max=2**31 - 1, help="The broker's node.id.")]
-Bootstrap = Annotated[
-    str, typer.Option("--bootstrap-controller", help="host:port of a controller; several separated by commas.")
-]
-ClusterId = Annotated[
-    str | None,
-    typer.Option(help="The cluster's id. Default: that of the log directories, else the controller is asked."),
-]
-Rack = Annotated[str | None, typer.Option(help="broker.rack")]
-LogDirPaths = Annotated[
-    list[str] | None, typer.Option("--log-dir", help="Path of a log directory; may be repeated. Default: in memory.")
-]
-MetadataLogDir = Annotated[
-    str | None, typer.Option(help="metadata.log.dir: a broker whose metadata log dir fails stops. Default: the first.")
-]
-Format = Annotated[
-    bool, typer.Option("--format", help="Format the log directories that are not, as `mockraft format` does.")
-]
-ListenerText = Annotated[
-    str | None,
-    typer.Option("--listener", help="host:port where clients find it. Default: any free port of 127.0.0.1."),
-]
-CommandConfig = Annotated[
-    Path | None,
-    typer.Option(
-        help="Client properties, as Kafka's tools take them: security.protocol, PEM files in ssl.truststore.location "
-        "and ssl.keystore.location, sasl.mechanism, username and password in sasl.jaas.config."
-    ),
-]
-For = Annotated[float | None, typer.Option("--for", min=0, help="Stop after so many seconds.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of everything random, for runs that repeat.")]
-
-
-class BrokerCommand(GroupedCommand):
-    """`broker`, whose help has a list of options for each of `GROUPS`."""
-
-    groups = GROUPS
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
     app.command(
-        "broker", help=BROKER_ABOUT, short_help="Run one simulated broker on any controller.", cls=BrokerCommand
+        "broker",
+        help=option.BROKER_ABOUT,
+        short_help="Run one simulated broker on any controller.",
+        cls=option.BrokerCommand,
     )(broker)
 
 
 def broker(
-    broker_id: BrokerId,
-    bootstrap_controller: Bootstrap,
-    cluster_id: ClusterId = None,
-    rack: Rack = None,
-    log_dir: LogDirPaths = None,
-    metadata_log_dir: MetadataLogDir = None,
-    format_missing: Format = False,
-    listener: ListenerText = None,
-    command_config: CommandConfig = None,
+    broker_id: option.BrokerId,
+    bootstrap_controller: option.Bootstrap,
+    cluster_id: option.ClusterId = None,
+    rack: option.Rack = None,
+    log_dir: option.LogDirPaths = None,
+    metadata_log_dir: option.MetadataLogDir = None,
+    format_missing: option.Format = False,
+    cordoned_log_dir: option.CordonedLogDir = None,
+    io_errors: option.IoErrors = option.IoErrorRule.KAFKA,
+    restart_partitions_elsewhere: option.RestartElsewhere = False,
+    fail_log_dir: disks.FailLogDir = None,
+    fill: disks.Fill = None,
+    slow: disks.Slow = None,
+    flaky: disks.Flaky = None,
+    corrupt: disks.Corrupt = None,
+    heal: disks.Heal = None,
+    listener: option.ListenerText = None,
+    settings: option.Settings = None,
+    command_config: option.CommandConfig = None,
     profile: Profile = None,
     schemas: Schemas = None,
-    for_s: For = None,
-    seed: Seed = None,
+    for_s: option.For = None,
+    seed: option.Seed = None,
 ) -> None:
     """Run one simulated broker."""
     from mockraft.server.running import event_loop
     from mockraft.wire import messages
 
+    faults = disks.faults_of(locals())
     bootstrap = tuple(host_and_port(part, "--bootstrap-controller") for part in bootstrap_controller.split(","))
     host, port = host_and_port(listener, "--listener") if listener else ("127.0.0.1", None)
-    security = client_security(command_config)
     options: dict[str, Any] = {
         "rack": rack,
         "host": host,
         "port": port,
         "serve_clients": True,
-        "security": security,
+        "security": client_security(command_config),
         "messages": overlay(profile, schemas) or messages,
+        "cordoned_log_dirs": option.cordoned(cordoned_log_dir or ()),
+        "io_errors": str(io_errors),
+        "restart_partitions_elsewhere": restart_partitions_elsewhere,
+        **option.fields_of(settings or ()),
+        **option.proposed(profile or ()),
     }
     if log_dir:
         options |= {"paths": log_dir, "metadata_log_dir": metadata_log_dir, "format_missing": format_missing}
@@ -131,7 +91,7 @@ def broker(
         raise typer.BadParameter("which directories? name them with --log-dir", param_hint="--log-dir")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stdout)
     with asyncio.Runner(loop_factory=event_loop) as runner:
-        code = runner.run(_broker(broker_id, bootstrap, cluster_id, options, for_s, random.Random(seed)))
+        code = runner.run(_broker(broker_id, bootstrap, cluster_id, options, faults, for_s, random.Random(seed)))
     if code:
         raise typer.Exit(code)
 
@@ -141,6 +101,7 @@ async def _broker(
     bootstrap: tuple[tuple[str, int], ...],
     cluster_id: str | None,
     options: dict[str, Any],
+    faults: Sequence[disks.Fault],
     for_s: float | None,
     chance: random.Random,
 ) -> int:
@@ -159,6 +120,7 @@ async def _broker(
         return _fail(NO_CONTROLLER, f"{error}{'' if options['security'] else IN_THE_CLEAR}")
     except (OSError, LookupError, ValueError) as error:
         return _fail(NO_CONTROLLER, f"{error} (or give --cluster-id)")
+    disks.check(faults, [path for path, _ in config.log_dirs])
     simulated = SimulatedBroker(config)
     with stop_on_signals() as stopped:
         try:
@@ -171,7 +133,9 @@ async def _broker(
             return _fail(PORT_TAKEN, str(error))
         if simulated.listener is not None:
             print(f"broker {broker_id} serves clients at {simulated.listener.bootstrap} once it runs", flush=True)
+        breaking = asyncio.ensure_future(disks.carry_out(simulated, faults, chance.getrandbits(32)))
         await _live(simulated, stopped, for_s)
+        await end_tasks(breaking)
     print(f"broker {broker_id} stopped: {simulated.epitaph}", flush=True)
     return BROKER_DIED if simulated.end is not None and simulated.end.is_failure else 0
 

@@ -11,15 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
-from mockraft.broker_commands import (
-    NO_CONTROLLER,
-    Bootstrap,
-    ClusterId,
-    CommandConfig,
-    For,
-    client_security,
-    host_and_port,
-)
+from mockraft.broker_commands import NO_CONTROLLER, client_security, host_and_port
+from mockraft.broker_options import Bootstrap, ClusterId, CommandConfig, For
 from mockraft.run_commands import Plain
 
 if TYPE_CHECKING:
