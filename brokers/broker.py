@@ -18,6 +18,7 @@ from mockraft.brokers import lifecycle
 from mockraft.brokers.channel import ControllerChannel, NotSentError
 from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of, registration_of
 from mockraft.brokers.directories import DIRECTORIES_FROM, Directories
+from mockraft.brokers.directory_view import DirectoryViews
 from mockraft.brokers.disk_faults import DiskFaults
 from mockraft.brokers.forwarding import Forwarding
 from mockraft.brokers.heartbeats import Heartbeats
@@ -44,7 +45,7 @@ CORDONED_FROM = 30
 _log = logging.getLogger(__name__)
 
 
-class SimulatedBroker(DiskFaults, ReplicaMoves):
+class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
     """A broker that registers, replicates the metadata log, heartbeats and shuts down; see `BrokerConfig`.
 
     It replicates for itself, or with others when a `shared` replication is given.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -131,8 +132,9 @@ class Directories:
         """Whether this replica can be used: it is placed, in a directory that works, and did not fail by itself."""
         return key not in self.lost and self.is_live(self.placed.get(key, UNASSIGNED))
 
-    def find(self, path_or_id: str | bytes) -> DirectoryAt:
+    def find(self, path_or_id: str | bytes | os.PathLike[str]) -> DirectoryAt:
         """A directory by its path, its uuid (16 bytes) or the uuid's text. LookupError names those there are."""
+        path_or_id = os.fspath(path_or_id)
         for log_dir in self._broker.config.log_dirs:
             if path_or_id in (log_dir.path, log_dir.directory_id, text_of(log_dir.directory_id)):
                 return log_dir

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, TypeAlias
 
 from mockraft.brokers.log_dirs.failing_disk import FailingDisk
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from mockraft.brokers.directories import Directories
     from mockraft.brokers.log_dirs.log_dir import LogDir
     from mockraft.brokers.log_dirs.logs import Logs
+
+AnyLogDir: TypeAlias = str | bytes | os.PathLike[str]
 
 
 class DiskFaults:
@@ -23,7 +26,7 @@ class DiskFaults:
     directories: Directories
     logs: Logs
 
-    def fail_log_dir(self, log_dir: str | bytes, error: int = errno.EIO) -> None:
+    def fail_log_dir(self, log_dir: AnyLogDir, error: int = errno.EIO) -> None:
         """Break a directory: all I/O there gets this errno, and the broker notices at once."""
         broken = self._disk(log_dir)
         broken.fail(error)
@@ -31,27 +34,28 @@ class DiskFaults:
             self.directories.find(log_dir).directory_id, f"it fails on purpose ({errno.errorcode[error]})"
         )
 
-    def fill_log_dir(self, log_dir: str | bytes) -> None:
+    def fill_log_dir(self, log_dir: AnyLogDir) -> None:
         """Leave no space: the next write there gets ENOSPC. Reading goes on."""
         self._disk(log_dir).fill()
 
-    def slow_log_dir(self, log_dir: str | bytes, ms: float) -> None:
+    def slow_log_dir(self, log_dir: AnyLogDir, ms: float) -> None:
         """Let a directory take `ms` longer for what clients and fetchers ask of it; everybody else goes on."""
         self._disk(log_dir).slow(ms)
 
-    def flaky_log_dir(self, log_dir: str | bytes, probability: float, seed: int = 0) -> None:
+    def flaky_log_dir(self, log_dir: AnyLogDir, probability: float, seed: int = 0) -> None:
         """Let each operation there fail with EIO by chance, the same ones for the same seed. ValueError."""
         self._disk(log_dir).flaky(probability, seed)
 
-    def heal_log_dir(self, log_dir: str | bytes) -> None:
+    def heal_log_dir(self, log_dir: AnyLogDir) -> None:
         """Let a directory work again; bytes that were corrupted stay so."""
         self._disk(log_dir).heal()
 
-    def corrupt(self, path: str, position: int | None = None, count: int = 1) -> None:
+    def corrupt(self, path: str | os.PathLike[str], position: int | None = None, count: int = 1) -> None:
         """Flip the bits of `count` bytes of a file below a directory, at its middle unless `position` says where.
 
         LookupError when it is in none of the directories, FileNotFoundError, ValueError when it has no such bytes.
         """
+        path = os.fspath(path)
         for log_dir in self.logs.log_dirs:
             if path.startswith(f"{log_dir.path}/"):
                 _failing(log_dir).corrupt(path.removeprefix(f"{log_dir.path}/"), position, count)
@@ -63,7 +67,7 @@ class DiskFaults:
         """Kafka's metric QueuedReplicaToDirAssignments: replicas whose directory the controller does not know yet."""
         return self.directories.assignments.queued
 
-    def _disk(self, log_dir: str | bytes) -> FailingDisk:
+    def _disk(self, log_dir: AnyLogDir) -> FailingDisk:
         return _failing(self.logs.log_dir(self.directories.find(log_dir).directory_id))
 
 

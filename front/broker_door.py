@@ -10,7 +10,10 @@ from typing import Any, Self
 from mockraft import brokers
 from mockraft.brokers.config import endpoint_of
 from mockraft.brokers.config_on_disk import draw_config_on_disk
+from mockraft.brokers.directory_view import LogDirView
+from mockraft.brokers.disk_faults import AnyLogDir
 from mockraft.brokers.lifecycle import BrokerState
+from mockraft.brokers.moves.progress import MoveProgress
 from mockraft.loop_thread import InLoopThread, LoopThread
 
 
@@ -89,6 +92,52 @@ class SyncSimulatedBroker(InLoopThread):
     def epitaph(self) -> str:
         """Why it is over, for people; empty while it is not."""
         return self.call(lambda: self.broker.epitaph)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients find this broker, host:port. RuntimeError for a broker that serves none."""
+        return self.call(lambda: self.broker.bootstrap_servers)
+
+    @property
+    def log_dirs(self) -> dict[str, LogDirView]:
+        """Every configured log directory by path, those that are offline too."""
+        return self.call(lambda: self.broker.log_dirs)
+
+    @property
+    def moves(self) -> tuple[MoveProgress, ...]:
+        """The moves between its directories that are under way."""
+        return self.call(lambda: self.broker.moves)
+
+    def move_replica(self, topic: str, partition: int, path: str | os.PathLike[str]) -> None:
+        """Move a replica to another of its directories and return when it serves from there.
+
+        Raises MoveRefusedError when the move does not begin, MoveEndedError when it ends early.
+        """
+        self._thread.run(self.broker.move_replica(topic, partition, path))
+
+    def fail_log_dir(self, log_dir: AnyLogDir) -> None:
+        """Break a directory, named by its path or id: all I/O there fails. LookupError for one it has not."""
+        self.call(self.broker.fail_log_dir, log_dir)
+
+    def fill_log_dir(self, log_dir: AnyLogDir) -> None:
+        """Leave no space: the next write there gets ENOSPC."""
+        self.call(self.broker.fill_log_dir, log_dir)
+
+    def slow_log_dir(self, log_dir: AnyLogDir, ms: float) -> None:
+        """Let a directory take `ms` longer."""
+        self.call(self.broker.slow_log_dir, log_dir, ms)
+
+    def flaky_log_dir(self, log_dir: AnyLogDir, probability: float, seed: int = 0) -> None:
+        """Let each operation there fail by chance, the same ones for the same seed. ValueError."""
+        self.call(self.broker.flaky_log_dir, log_dir, probability, seed)
+
+    def heal_log_dir(self, log_dir: AnyLogDir) -> None:
+        """Let a directory work again. One that is offline stays so until the broker is started again."""
+        self.call(self.broker.heal_log_dir, log_dir)
+
+    def corrupt(self, path: str | os.PathLike[str], position: int | None = None, count: int = 1) -> None:
+        """Flip the bits of `count` bytes of a file below a directory. LookupError, FileNotFoundError, ValueError."""
+        self.call(self.broker.corrupt, path, position, count)
 
     def wait_until(self, state: BrokerState, timeout_ms: int = 30_000) -> None:
         """Return once the broker is in `state`. Raises TimeoutError, RuntimeError when it stopped before."""

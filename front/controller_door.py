@@ -105,6 +105,11 @@ class Controller:
         await self.running.stop()
         self._running = None
 
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients find the brokers that were started here, host:port with commas between."""
+        return ",".join(broker.bootstrap_servers for broker in self.brokers.values() if not broker.stopped.is_set())
+
     async def start_broker(self, broker_id: int, **options: Any) -> SimulatedBroker:
         """Run one more simulated broker until the block ends, and give it when it runs.
 
@@ -187,6 +192,11 @@ class SyncController(InLoopThread):
         from mockraft.broker_door import SyncSimulatedBroker
 
         return {n: SyncSimulatedBroker(broker, self._thread) for n, broker in self._controller.brokers.items()}
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients find the brokers that were started here, host:port with commas between."""
+        return self.call(lambda: self._controller.bootstrap_servers)
 
     @property
     def running(self) -> RunningController:

@@ -1,7 +1,11 @@
 """Simulated brokers in a test's own process: with asyncio, without, and beside the controller that they are on."""
 
+import re
+from pathlib import Path
+
 import mockraft
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import BrokerState, Controller, SimulatedBroker, SyncSimulatedBroker
 from mockraft.brokers.lifecycle import End
 
@@ -61,6 +65,39 @@ async def test_the_same_seed_gives_the_same_brokers() -> None:
         async with Controller(brokers=2, seed=7) as controller:
             incarnations.append([broker.config.incarnation_id for broker in controller.brokers.values()])
     assert incarnations[0] == incarnations[1]
+
+
+def test_a_plain_test_breaks_disks_and_moves_replicas(tmp_path: Path) -> None:
+    d1, d2, d3 = (str(tmp_path / name) for name in ("d1", "d2", "d3"))
+    with Controller.sync() as controller:
+        broker = controller.start_broker(1, log_dirs=[d1, d2, d3])
+        admin = AdminClient({"bootstrap.servers": controller.bootstrap_servers})
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
+        (at,) = (view.path for view in broker.log_dirs.values() if view.replicas == ("t-0",))
+        assert at == d1
+        broker.move_replica("t", 0, tmp_path / "d2")
+        assert (broker.log_dirs[d2].replicas, broker.log_dirs[d1].replicas, broker.moves) == (("t-0",), (), ())
+        broker.slow_log_dir(tmp_path / "d2", 1)
+        broker.flaky_log_dir(d2, 0)
+        broker.corrupt(tmp_path / "d2" / "t-0" / "partition.metadata")
+        broker.heal_log_dir(d2)
+        broker.fill_log_dir(d3)
+        broker.fail_log_dir(tmp_path / "d3")
+        assert "on purpose" in str(broker.log_dirs[d3].offline)
+        assert (broker.log_dirs[d1].offline, broker.state) == (None, BrokerState.RUNNING)
+        with pytest.raises(LookupError, match=re.escape(d1)):
+            broker.fail_log_dir(tmp_path / "d4")
+
+
+async def test_a_directory_that_failed_before_the_start_is_told(tmp_path: Path) -> None:
+    async with Controller() as controller:
+        broker = await controller.start_broker(1, log_dirs=[tmp_path / "d1", tmp_path / "d2"])
+        await broker.shut_down()
+        (tmp_path / "d2" / "meta.properties").unlink()
+        (tmp_path / "d2" / "meta.properties").mkdir()
+        again = await controller.start_broker(1, log_dirs=[tmp_path / "d1", tmp_path / "d2"])
+        assert again.log_dirs[str(tmp_path / "d2")].directory_id == ""
+        assert "meta.properties" in str(again.log_dirs[str(tmp_path / "d2")].offline)
 
 
 def test_the_package_has_them_by_name() -> None:

@@ -1,0 +1,64 @@
+"""The log directories of a broker as its user sees them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from mockraft.wire.uuids import text_of
+
+if TYPE_CHECKING:
+    from mockraft.brokers.config import BrokerConfig
+    from mockraft.brokers.directories import Directories
+    from mockraft.brokers.log_dirs.logs import Logs
+
+
+class LogDirView(NamedTuple):
+    """One log directory as it is now.
+
+    `directory_id` is the text of its uuid, empty where it could not be read; `offline` says why it is, None while it
+    is not. `replicas` are those that lie there, as `topic-partition`, `future` those that are being moved there.
+    """
+
+    path: str
+    directory_id: str
+    offline: str | None
+    is_cordoned: bool
+    replicas: tuple[str, ...]
+    future: tuple[str, ...]
+
+
+class DirectoryViews:
+    """What a broker tells of its directories."""
+
+    config: BrokerConfig
+    directories: Directories
+    logs: Logs
+
+    @property
+    def log_dirs(self) -> dict[str, LogDirView]:
+        """Every configured log directory by path, those that are offline too."""
+        directories = self.directories
+        views = {
+            path: LogDirView(
+                path,
+                text_of(directory_id),
+                directories.offline.get(directory_id),
+                directory_id in directories.cordoned,
+                self._replicas(directory_id, future=False),
+                self._replicas(directory_id, future=True),
+            )
+            for path, directory_id in self.config.log_dirs
+        }
+        return views | {
+            path: LogDirView(path, "", reason, False, (), ()) for path, reason in self.config.offline_log_dirs.items()
+        }
+
+    def _replicas(self, directory_id: bytes, *, future: bool) -> tuple[str, ...]:
+        held = self.logs.held(future=future)
+        return tuple(
+            sorted(
+                f"{each.topic_partition[0]}-{each.topic_partition[1]}"
+                for each in held
+                if each.log_dir.directory_id == directory_id
+            )
+        )
