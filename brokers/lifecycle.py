@@ -8,8 +8,8 @@ something happened. No clock and no socket here: `brokers.broker` owns both and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 STARTING_INTERVAL_MS = 10
@@ -153,8 +153,7 @@ class Orders(NamedTuple):
     stop: End | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Lifecycle:
+class Lifecycle(NamedTuple):
     """Everything the next step depends on.
 
     `offline_dirs` maps each failed directory to whether the controller has acknowledged it; it never shrinks.
@@ -171,7 +170,7 @@ class Lifecycle:
     in_flight: bool = False
     hurry: bool = False
     shutdown_answered: bool = False
-    offline_dirs: Mapping[bytes, bool] = field(default_factory=dict)
+    offline_dirs: Mapping[bytes, bool] = MappingProxyType({})
     cordoned_dirs: frozenset[bytes] = frozenset()
     caught_up: bool = False
     leaving_for: End = End.GRANTED
@@ -223,17 +222,17 @@ def step(life: Lifecycle, event: Event) -> Step:
         case Started():
             if life.state is not BrokerState.NOT_RUNNING:
                 return life, Orders()
-            return _communicate(replace(life, state=BrokerState.STARTING))
+            return _communicate(life._replace(state=BrokerState.STARTING))
         case Due():
             return _communicate(life)
         case Registered(broker_epoch):
-            known = replace(life, in_flight=False, registered=True, ever_registered=True, broker_epoch=broker_epoch)
+            known = life._replace(in_flight=False, registered=True, ever_registered=True, broker_epoch=broker_epoch)
             return _wait(known, 0)
         case HeartbeatAnswered():
             return _heartbeat_answered(life, event)
         case Refused() | NotAnswered():
             # A failure is never followed at once, not even when something happened meanwhile.
-            return _wait(replace(life, in_flight=False, hurry=False), life.heartbeat_interval_ms)
+            return _wait(life._replace(in_flight=False, hurry=False), life.heartbeat_interval_ms)
         case Stopped(end):
             return _stop(life, end)
         case ShutdownWanted() if life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
@@ -257,15 +256,15 @@ def _happened(life: Lifecycle, event: Event) -> Step:
     """Something the controller should hear of at once."""
     match event:
         case ReadyToUnfence():
-            life = replace(life, ready_to_unfence=True)
+            life = life._replace(ready_to_unfence=True)
         case LogDirFailed(directory):
-            life = replace(life, offline_dirs={**life.offline_dirs, directory: life.offline_dirs.get(directory, False)})
+            life = life._replace(offline_dirs={**life.offline_dirs, directory: life.offline_dirs.get(directory, False)})
         case LogDirsCordoned(directories):
-            life = replace(life, cordoned_dirs=directories)
+            life = life._replace(cordoned_dirs=directories)
         case RegisterAgain():
-            life = replace(life, registered=False)
+            life = life._replace(registered=False)
         case ShutdownWanted():
-            life = replace(life, state=BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+            life = life._replace(state=BrokerState.PENDING_CONTROLLED_SHUTDOWN)
     if life.state is BrokerState.NOT_RUNNING:
         return life, Orders()
     if isinstance(event, LogDirFailed | LogDirsCordoned) and not life.registered:
@@ -279,16 +278,16 @@ def _not_reported(life: Lifecycle, directory: bytes) -> Step:
         return life, Orders()
     if life.state is not BrokerState.RUNNING:
         return _stop(life, End.LOG_DIR_NOT_REPORTED)
-    leaving = replace(life, state=BrokerState.PENDING_CONTROLLED_SHUTDOWN, leaving_for=End.LOG_DIR_NOT_REPORTED)
+    leaving = life._replace(state=BrokerState.PENDING_CONTROLLED_SHUTDOWN, leaving_for=End.LOG_DIR_NOT_REPORTED)
     return _wait(leaving, 0)
 
 
 def _communicate(life: Lifecycle) -> Step:
     if life.in_flight:
-        return replace(life, hurry=True), Orders()
+        return life._replace(hurry=True), Orders()
     if not life.registered:
-        return replace(life, in_flight=True), Orders(send=Send.REGISTRATION)
-    return replace(life, in_flight=True), Orders(send=Send.HEARTBEAT)
+        return life._replace(in_flight=True), Orders(send=Send.REGISTRATION)
+    return life._replace(in_flight=True), Orders(send=Send.HEARTBEAT)
 
 
 def _heartbeat_answered(life: Lifecycle, answer: HeartbeatAnswered) -> Step:
@@ -299,26 +298,26 @@ def _heartbeat_answered(life: Lifecycle, answer: HeartbeatAnswered) -> Step:
     }.get(life.state, False)
     row = HEARTBEAT_TABLE[life.state, flag]
     # Also those that failed while the heartbeat was under way: Kafka hands its answer's handler the live set of them.
-    life = replace(life, in_flight=False, offline_dirs=dict.fromkeys(life.offline_dirs, True))
+    life = life._replace(in_flight=False, offline_dirs=dict.fromkeys(life.offline_dirs, True))
     if row.state is BrokerState.SHUTTING_DOWN:
         return _stop(life, life.leaving_for)
     wait_ms = life.heartbeat_interval_ms if row.wait_ms is None else row.wait_ms
     if life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
         if not life.shutdown_answered:
             wait_ms = FIRST_SHUTDOWN_INTERVAL_MS
-        life = replace(life, shutdown_answered=True)
+        life = life._replace(shutdown_answered=True)
     caught_up = life.caught_up or row.state is BrokerState.RECOVERY
-    return _wait(replace(life, state=row.state, caught_up=caught_up), wait_ms)
+    return _wait(life._replace(state=row.state, caught_up=caught_up), wait_ms)
 
 
 def _wait(life: Lifecycle, wait_ms: int) -> Step:
     """Set the timer. While a communication is in flight it only makes the next one follow at once."""
     if life.in_flight:
-        return replace(life, hurry=True), Orders()
+        return life._replace(hurry=True), Orders()
     if life.hurry:
         wait_ms = 0
-    return replace(life, hurry=False), Orders(wait_ms=wait_ms)
+    return life._replace(hurry=False), Orders(wait_ms=wait_ms)
 
 
 def _stop(life: Lifecycle, end: End) -> Step:
-    return replace(life, state=BrokerState.SHUTTING_DOWN, in_flight=False), Orders(stop=end)
+    return life._replace(state=BrokerState.SHUTTING_DOWN, in_flight=False), Orders(stop=end)

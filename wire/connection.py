@@ -137,12 +137,17 @@ def parse_request(frame: bytes, messages: Any = messages) -> Request:
 def write_request(message: Any, api_version: int, correlation_id: int, client_id: str | None) -> bytes:
     """One request as it goes over the wire, length included."""
     api_key = message.api_key
-    header = RequestHeader(
-        request_api_key=api_key,
-        request_api_version=api_version,
-        correlation_id=correlation_id,
-        client_id=client_id,
-    ).write(2 if api_version >= message.flexible_from else 1)
+    is_flexible = api_version >= message.flexible_from
+    if is_flexible and client_id is not None and len(name := client_id.encode()) < 1 << 15:
+        # The header that nearly all requests have: a client id, no tagged fields.
+        header = b"%b%b\0" % (_HEADER.pack(api_key, api_version, correlation_id, len(name)), name)
+    else:
+        header = RequestHeader(
+            request_api_key=api_key,
+            request_api_version=api_version,
+            correlation_id=correlation_id,
+            client_id=client_id,
+        ).write(2 if is_flexible else 1)
     body = message.write(api_version)
     return b"".join((_LENGTH.pack(len(header) + len(body)), header, body))
 

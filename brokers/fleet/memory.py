@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import sys
@@ -18,9 +19,9 @@ def resident_bytes() -> int:
     return most if sys.platform == "darwin" else most * 1024
 
 
-def allow_many_files() -> int:
-    """Let this process open as many files as the system allows it, as a JVM does; gives how many."""
+def allow_many_files() -> None:
+    """Let this process open as many files as the system allows it, as a JVM does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return hard
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 20 if hard == resource.RLIM_INFINITY else hard, hard))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -68,7 +67,8 @@ def take(life: Lifecycle, *events: Event) -> tuple[Lifecycle, Orders]:
 
 
 def registered(state: BrokerState = BrokerState.RUNNING, **fields: object) -> Lifecycle:
-    return replace(Lifecycle(state=state, registered=True, ever_registered=True, broker_epoch=17), **fields)  # type: ignore[arg-type]
+    life = Lifecycle(state=state, registered=True, ever_registered=True, broker_epoch=17)
+    return life._replace(**fields)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=repr)

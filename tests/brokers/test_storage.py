@@ -27,7 +27,7 @@ async def test_a_broker_that_closes_cleanly_leaves_the_mark_and_its_epoch_to_the
     broker = SimulatedBroker(config(disks=disks))
     broker.storage.start()
     broker.logs.create((TOPIC, 0), "t", broker.config.log_dirs[0].directory_id)
-    broker.life = dataclasses.replace(broker.life, broker_epoch=42)
+    broker.life = broker.life._replace(broker_epoch=42)
     broker.end = End.GRANTED
     await broker.storage.close()
     assert disks["/simulated/d0"].exists(".kafka_cleanshutdown")
