@@ -193,9 +193,9 @@ def ask_kafka(lines: list[str]) -> list[str]:
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
     ]
     command = [java(), *options, "-cp", classpath("4.3.1"), str(ORACLE)]
-    asked = "\n".join(lines)
-    answers = subprocess.run(command, input=asked, capture_output=True, text=True, check=True, timeout=200)
-    return answers.stdout.splitlines()
+    asked = "\n".join(lines).encode()
+    printed = subprocess.run(command, input=asked, capture_output=True, check=True, timeout=200).stdout
+    return printed.decode().removesuffix("\n").split("\n")
 
 
 def files(root: Path) -> dict[str, list[str]]:
@@ -254,6 +254,56 @@ def test_a_broker_starts_or_refuses_alike(tmp_path: Path) -> None:
             differing[case] = (kafka, found)
     assert differing == {}
     assert sum(answer.startswith("live") for answer in answers) > 10
+
+
+def damaged(chance: random.Random) -> bytes:
+    """A file like one that a disk, an editor or a person has been at."""
+    data = bytearray(with_id("b").write())
+    if chance.random() < 0.3:
+        del data[chance.randrange(len(data)) :]
+    for _ in range(chance.randrange(4)):
+        at = chance.randrange(len(data) + 1)
+        piece = chance.choice(
+            [
+                b"\\",
+                b"\n",
+                b"\r",
+                b" ",
+                b"=",
+                b":",
+                b"#",
+                b"\\u0041",
+                b"\\u00",
+                b"\t",
+                b"\f",
+                b"\xff",
+                b"\0",
+                b"-",
+                b"8",
+            ]
+        )
+        data[at : at + chance.choice((0, 0, 1, 8))] = piece
+    return bytes(data)
+
+
+def test_files_damaged_at_random_are_read_alike(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    case = "both are formatted"
+    cases = [damaged(chance) for _ in range(400)]
+    folders = {side: [tmp_path / side / str(number) for number in range(len(cases))] for side in ("kafka", "ours")}
+    for roots in folders.values():
+        for root, data in zip(roots, cases, strict=True):
+            write(root / "d0", with_id("a").write())
+            write(root / "d1", data)
+    answers = ask_kafka([f"start\t{properties(case, root)}" for root in folders["kafka"]])
+    differing = []
+    for data, kafkas, ours, answer in zip(cases, folders["kafka"], folders["ours"], answers, strict=True):
+        kafka, found = without_paths(answer, kafkas), without_paths(our_start(case, ours), ours)
+        if (found != kafka) if kafka.startswith("live") else not found.startswith(kafka):
+            differing.append((data, kafka, found))
+    assert differing == []
+    kinds = {answer.partition(":")[0][:24] for answer in answers}
+    assert len(kinds) >= 4, kinds
 
 
 @pytest.mark.parametrize("ignore_formatted", [False, True])
