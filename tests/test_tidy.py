@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("wire", "server", "codegen", "brokers", "conformance", "spark_replay", "front", "tests", "benchmarks")
+ROOMS = (
+    "wire",
+    "server",
+    "codegen",
+    "brokers",
+    "kafka_configs",
+    "conformance",
+    "spark_replay",
+    "front",
+    "tests",
+    "benchmarks",
+)
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}

@@ -1,4 +1,4 @@
-"""What the codec raises when bytes are not a message, or a message cannot be bytes."""
+"""What is raised when bytes are not a message, and when a request is refused with one of Kafka's error codes."""
 
 from __future__ import annotations
 
@@ -25,6 +25,15 @@ class WireError(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuilt, (type(self), self.what, self.field, self.offset)
+
+
+class ApiError(Exception):
+    """A refusal with one of Kafka's error codes; nothing was done. The API puts it into its own error form."""
+
+    def __init__(self, error_code: int, message: str | None = None) -> None:
+        super().__init__(error_code, message)
+        self.error_code = error_code
+        self.message = message
 
 
 def _rebuilt(kind: type[WireError], what: str, field: str | None, offset: int | None) -> WireError:

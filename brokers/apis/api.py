@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mockraft.wire.errors import ApiError as ApiError
+
 if TYPE_CHECKING:
     from mockraft.brokers.broker import SimulatedBroker
     from mockraft.brokers.forwarding import Forwarding
@@ -14,15 +16,6 @@ if TYPE_CHECKING:
 
 ANONYMOUS = "User:ANONYMOUS"
 """Who asks on a PLAINTEXT listener."""
-
-
-class ApiError(Exception):
-    """A refusal of a request as a whole: the API's `error` says it with this code and message."""
-
-    def __init__(self, error_code: int, message: str | None = None) -> None:
-        super().__init__(error_code, message)
-        self.error_code = error_code
-        self.message = message
 
 
 class ConnectionClosedError(Exception):

@@ -95,12 +95,12 @@ def _asked(request: Any, ctx: RequestContext) -> list[MetadataResponseTopic]:
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
     known = _known([image.topics_by_name[name] for name in names if name in image.topics_by_name], ctx)
     found = {topic.name for topic in known}
-    unknown = [name for name in names if name not in found]
-    if unknown and request.allow_auto_topic_creation and _creates_topics(ctx):
-        ctx.forwarding.creation.create([name for name in unknown if topic_names.is_valid(name)], ctx)
-        return known + [_unknown(name, _NO_ID) for name in unknown]
-    ids = {name: topic.topic_id for name in unknown if (topic := image.topics_by_name.get(name)) is not None}
-    return known + [_unknown(name, ids.get(name, _NO_ID)) for name in unknown]
+    missing = [name for name in names if name not in found]
+    if missing and request.allow_auto_topic_creation and _creates_topics(ctx):
+        ctx.forwarding.creation.create([name for name in missing if topic_names.is_valid(name)], ctx)
+        return known + [_unknown(name, _NO_ID) for name in missing]
+    ids = {name: topic.topic_id for name in missing if (topic := image.topics_by_name.get(name)) is not None}
+    return known + [_unknown(name, ids.get(name, _NO_ID)) for name in missing]
 
 
 def _creates_topics(ctx: RequestContext) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from mockraft.brokers.apis import (
+    alter_configs,
     alter_replica_log_dirs,
     api_versions,
     delete_records,
     describe_client_quotas,
     describe_cluster,
+    describe_configs,
     describe_log_dirs,
     describe_topic_partitions,
     describe_user_scram_credentials,
@@ -27,12 +29,14 @@ APIS: dict[int, Api] = {
     api.api_key: api
     for api in sorted(
         (
+            *alter_configs.APIS,
             *forwarded.APIS,
             *refused.APIS,
             alter_replica_log_dirs.API,
             api_versions.API,
             describe_client_quotas.API,
             describe_cluster.API,
+            describe_configs.API,
             describe_log_dirs.API,
             describe_topic_partitions.API,
             describe_user_scram_credentials.API,

@@ -10,8 +10,8 @@ from mockraft.server.controller import client_quotas
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.client_quotas import Alteration, Altered
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.java_values import in_hash_map_order
 from mockraft.wire import error_codes
+from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
 

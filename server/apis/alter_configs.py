@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from mockraft.kafka_configs.config_keys import BROKER_LOGGER, RESOURCE_TYPES
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import check_configs
 from mockraft.server.controller import configs
 from mockraft.server.controller.acl_types import AclOperation
-from mockraft.server.controller.config_keys import BROKER_LOGGER, RESOURCE_TYPES
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
 from mockraft.wire import error_codes

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from mockraft.kafka_configs.config_keys import GROUP, TOPIC
 from mockraft.server.controller.acl_types import CLUSTER_NAME, AclOperation, ResourceType
-from mockraft.server.controller.config_keys import GROUP, TOPIC
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 

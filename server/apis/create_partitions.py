@@ -13,10 +13,10 @@ from mockraft.server.apis.authorization import allowed_topics
 from mockraft.server.apis.throttling import mutation_quota
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.java_values import in_hash_map_order
 from mockraft.server.controller.partition_creation import create_partitions
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
+from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest
 from mockraft.wire.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 

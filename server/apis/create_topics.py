@@ -16,7 +16,6 @@ from mockraft.server.controller import topics
 from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.topic_names import CLUSTER_METADATA
 from mockraft.server.controller.topics import CreatedTopic
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
@@ -25,6 +24,7 @@ from mockraft.wire.messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
+from mockraft.wire.topic_names import CLUSTER_METADATA
 
 _VERSION_WITH_STRICT_QUOTA: Final = 6
 

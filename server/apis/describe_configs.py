@@ -7,23 +7,19 @@ answer their clients themselves. Not done: the documentation of keys (null), log
 import re
 from typing import Any, Final
 
+from mockraft.kafka_configs import config_responses
+from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
+from mockraft.kafka_configs.described_configs import DescribedConfig
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import check_configs
 from mockraft.server.controller import described_configs
 from mockraft.server.controller.acl_types import AclOperation
-from mockraft.server.controller.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.described_configs import DescribedConfig
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.topic_names import reason_invalid
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest
-from mockraft.wire.messages.describe_configs_response import (
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-    DescribeConfigsSynonym,
-)
+from mockraft.wire.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
+from mockraft.wire.topic_names import reason_invalid
 
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 
@@ -38,30 +34,16 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Describ
             check_configs(controller, ctx, AclOperation.DESCRIBE_CONFIGS, asked.resource_type, asked.resource_name)
             results.append(_result(controller, asked, request))
         except ApiError as refusal:
-            refused.append(_refused(asked, refusal.error_code, refusal.message))
+            refused.append(config_responses.refused(asked, refusal.error_code, refusal.message))
     return DescribeConfigsResponse(results=results + refused)
-
-
-def error(request: Any, error_code: int, _message: str | None) -> DescribeConfigsResponse:
-    """The error for each resource of the request, in the code's own words."""
-    message = error_codes.message(error_code)
-    return DescribeConfigsResponse(results=[_refused(each, error_code, message) for each in request.resources])
 
 
 def _result(controller: Controller, asked: Any, request: Any) -> DescribeConfigsResult:
     try:
         found = _described(controller, asked.resource_type, asked.resource_name)
     except ApiError as refusal:
-        return _refused(asked, refusal.error_code, refusal.message)
-    return DescribeConfigsResult(
-        resource_type=asked.resource_type,
-        resource_name=asked.resource_name,
-        configs=[
-            _entry(config, include_synonyms=request.include_synonyms)
-            for config in found
-            if not asked.configuration_keys or config.name in asked.configuration_keys
-        ],
-    )
+        return config_responses.refused(asked, refusal.error_code, refusal.message)
+    return config_responses.result(asked, found, include_synonyms=request.include_synonyms)
 
 
 def _described(controller: Controller, resource_type: int, name: str) -> list[DescribedConfig]:
@@ -95,31 +77,6 @@ def _check_node(controller: Controller, name: str, or_what: str) -> None:
         raise _invalid(f"Unexpected broker id, expected {expected}but received {name}")
 
 
-def _entry(config: DescribedConfig, *, include_synonyms: bool) -> DescribeConfigsResourceResult:
-    synonyms = [
-        DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source) for each in config.synonyms
-    ]
-    return DescribeConfigsResourceResult(
-        name=config.name,
-        value=config.value,
-        read_only=config.is_read_only,
-        config_source=config.source,
-        is_sensitive=config.is_sensitive,
-        synonyms=synonyms if include_synonyms else [],
-        config_type=config.type,
-        documentation=None,
-    )
-
-
-def _refused(asked: Any, error_code: int, message: str | None) -> DescribeConfigsResult:
-    return DescribeConfigsResult(
-        error_code=error_code,
-        error_message=message,
-        resource_type=asked.resource_type,
-        resource_name=asked.resource_name,
-    )
-
-
 def _invalid(message: str) -> ApiError:
     return ApiError(error_codes.INVALID_REQUEST, message)
 
@@ -130,6 +87,6 @@ API = Api(
     handle=handle,
     min_version=1,
     max_version=4,
-    error=error,
+    error=config_responses.error,
     active_only=False,
 )

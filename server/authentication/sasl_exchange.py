@@ -18,10 +18,10 @@ from mockraft.server.apis.api import Api
 from mockraft.server.authentication.credentials import Credentials
 from mockraft.server.authentication.mechanisms import AuthenticationError, Mechanism, mechanism
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.java_values import in_hash_map_order
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import Request, parse_request
 from mockraft.wire.errors import WireError
+from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from mockraft.wire.messages.sasl_handshake_response import SaslHandshakeResponse
 

@@ -7,9 +7,9 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from mockraft.server.controller.java_values import in_hash_map_order
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
 from mockraft.wire import error_codes
+from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
 

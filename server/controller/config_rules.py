@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mockraft.server.controller import config_keys
-from mockraft.server.controller.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
-from mockraft.server.controller.config_values import invalid_config, parse_all
-from mockraft.server.controller.java_values import in_hash_map_order
+from mockraft.kafka_configs import config_keys
+from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from mockraft.kafka_configs.config_values import invalid_config, parse_all
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.topic_names import reason_invalid
 from mockraft.wire import error_codes
+from mockraft.wire.java_values import in_hash_map_order
+from mockraft.wire.topic_names import reason_invalid
 
 _BROKER_ID: Final = re.compile(r"[+-]?\d+")
 _INT_MAX: Final = (1 << 31) - 1

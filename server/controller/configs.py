@@ -5,13 +5,17 @@ Not done: the log levels of BROKER_LOGGER resources (the API refuses them).
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import fields
-from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from mockraft.server.controller import config_keys, config_rules
-from mockraft.server.controller.config_keys import BROKER, TOPIC, ConfigKey
-from mockraft.server.controller.config_values import invalid_config
-from mockraft.server.controller.java_values import (
+from mockraft.kafka_configs import config_keys
+from mockraft.kafka_configs.config_keys import BROKER, TOPIC, ConfigKey
+from mockraft.kafka_configs.config_values import ConfigSource, Operation, converted, invalid_config
+from mockraft.server.controller import config_rules
+from mockraft.server.controller.policies import AlteredConfigs, ask
+from mockraft.server.controller.result import ApiError
+from mockraft.server.rules import Rule
+from mockraft.wire import error_codes
+from mockraft.wire.java_values import (
     in_hash_map_order,
     in_timeline_map_order,
     split,
@@ -19,10 +23,6 @@ from mockraft.server.controller.java_values import (
     trim,
     utf16_length,
 )
-from mockraft.server.controller.policies import AlteredConfigs, ask
-from mockraft.server.controller.result import ApiError
-from mockraft.server.rules import Rule
-from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
 from mockraft.wire.records.config_record import ConfigRecord
@@ -40,27 +40,6 @@ _OPTIONS_NAMED_OTHERWISE: Final = {
     "session.timeout.ms": "broker.session.timeout.ms",
     "heartbeat.interval.ms": "broker.heartbeat.interval.ms",
 }
-
-
-class ConfigSource(IntEnum):
-    """Where a value comes from, by its number in DescribeConfigs and CreateTopics responses."""
-
-    TOPIC = 1
-    DYNAMIC_BROKER = 2
-    DYNAMIC_DEFAULT_BROKER = 3
-    STATIC_BROKER = 4
-    DEFAULT = 5
-    CLIENT_METRICS = 7
-    GROUP = 8
-
-
-class Operation(IntEnum):
-    """What IncrementalAlterConfigs does to a value (AlterConfigOp.OpType)."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
 
 
 class Change(NamedTuple):
@@ -212,16 +191,6 @@ def static_configs(config: "ControllerConfig") -> dict[str, str]:
             if text != keys[name].default:
                 found[name] = text
     return found
-
-
-def converted(value: str, factor: int) -> str:
-    """A broker key's value in the unit of the topic key, which is `factor` times smaller; "0" when it is no number."""
-    if factor == 1:
-        return value
-    try:
-        return str(int(trim(value)) * factor)
-    except ValueError:
-        return "0"
 
 
 def _layers(controller: "Controller") -> _Layers:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from mockraft.server.controller.config_keys import BROKER
+from mockraft.kafka_configs.config_keys import BROKER
 from mockraft.server.controller.configs import MIN_INSYNC_REPLICAS
 from mockraft.server.controller.features import (
     ELR_VERSION,
@@ -17,9 +17,9 @@ from mockraft.server.controller.features import (
     supported_features,
 )
 from mockraft.server.controller.image import VersionRange
-from mockraft.server.controller.java_values import in_hash_map_order, in_timeline_map_order
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.wire import error_codes
+from mockraft.wire.java_values import in_hash_map_order, in_timeline_map_order
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mockraft.server.controller.image import Partition, Topic
-from mockraft.server.controller.java_values import in_timeline_map_order
 from mockraft.server.controller.mutation_quota import NO_QUOTA, MutationQuota
 from mockraft.server.controller.placement import place
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
 from mockraft.server.controller.topics import check_new_assignment, invalid_assignment, new_partition
 from mockraft.wire import error_codes
+from mockraft.wire.java_values import in_timeline_map_order
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsAssignment, CreatePartitionsTopic
 from mockraft.wire.metadata_log_frame import RecordAt
 

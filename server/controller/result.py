@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from mockraft.wire import error_codes
+from mockraft.wire.errors import ApiError as ApiError
 from mockraft.wire.metadata_log_frame import RecordAt
 
 T = TypeVar("T")
@@ -24,15 +25,6 @@ class ControllerResult(Generic[T]):
     response: T
     reason: str = ""
     atomic: bool = True
-
-
-class ApiError(Exception):
-    """A refusal with one of Kafka's error codes; nothing was written. The API puts it into its own error form."""
-
-    def __init__(self, error_code: int, message: str | None = None) -> None:
-        super().__init__(error_code, message)
-        self.error_code = error_code
-        self.message = message
 
 
 def check_fits_one_batch(records: Sized) -> None:

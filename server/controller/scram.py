@@ -4,9 +4,9 @@ import hmac
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from mockraft.server.controller.java_values import in_hash_map_order
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.wire import error_codes, scram
+from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from mockraft.kafka_configs.config_keys import TOPIC
 from mockraft.server.controller import configs
-from mockraft.server.controller.config_keys import TOPIC
 from mockraft.server.controller.configs import Change, EffectiveConfig, Operation
 from mockraft.server.controller.image import Partition
 from mockraft.server.controller.mutation_quota import NO_QUOTA, MutationQuota
 from mockraft.server.controller.placement import default_dir, place
 from mockraft.server.controller.policies import NewTopic, ask
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
-from mockraft.server.controller.topic_names import collision_key, reason_invalid
 from mockraft.server.rules import Rule
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.topic_record import TopicRecord
+from mockraft.wire.topic_names import collision_key, reason_invalid
 
 if TYPE_CHECKING:
     from random import Random

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mockraft.server.controller import config_keys
+from mockraft.kafka_configs import config_keys
 from mockraft.server.controller.features import METADATA_VERSION
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData

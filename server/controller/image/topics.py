@@ -8,13 +8,13 @@ from typing import Final, TypeVar
 from mockraft.server.controller.features import MetadataVersion
 from mockraft.server.controller.image import directory_ids
 from mockraft.server.controller.image.partition_index import PartitionIndex
-from mockraft.server.controller.topic_names import collision_key
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.topic_record import TopicRecord
+from mockraft.wire.topic_names import collision_key
 
 T = TypeVar("T")
 

@@ -4,8 +4,8 @@ import random
 from typing import Any
 
 import pytest
-from mockraft.server.controller import config_keys
-from mockraft.server.controller.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from mockraft.kafka_configs import config_keys
+from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from mockraft.wire.messages.incremental_alter_configs_request import (
     AlterableConfig,

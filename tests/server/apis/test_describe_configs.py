@@ -161,5 +161,5 @@ def test_an_unknown_type_spoils_the_request(topic, ask):
 
 
 def test_says_an_error_for_each_resource():
-    response = describe_configs.error(request((TOPIC, "t"), (BROKER, "")), error_codes.NOT_CONTROLLER, "x")
+    response = describe_configs.API.error(request((TOPIC, "t"), (BROKER, "")), error_codes.NOT_CONTROLLER, "x")
     assert [(each.resource_name, each.error_code) for each in response.results] == [("t", 41), ("", 41)]

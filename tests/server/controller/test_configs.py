@@ -1,6 +1,6 @@
 import pytest
+from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from mockraft.server.controller import configs
-from mockraft.server.controller.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from mockraft.server.controller.configs import Change, ConfigSource, Operation
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes

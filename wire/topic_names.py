@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from mockraft.server.controller.java_values import utf16_length
+from mockraft.wire.java_values import utf16_length
 
 CLUSTER_METADATA: Final = "__cluster_metadata"
 

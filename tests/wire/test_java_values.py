@@ -1,5 +1,5 @@
 import pytest
-from mockraft.server.controller import java_values
+from mockraft.wire import java_values
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping
+from enum import IntEnum
 from typing import Any, Final
 
-from mockraft.server.controller.config_keys import ConfigKey
-from mockraft.server.controller.java_values import double_text, split_trimmed, trim
-from mockraft.server.controller.result import ApiError
+from mockraft.kafka_configs.config_keys import ConfigKey
 from mockraft.wire import error_codes
+from mockraft.wire.errors import ApiError
+from mockraft.wire.java_values import double_text, split_trimmed, trim
 
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
@@ -18,6 +19,27 @@ _DURATION: Final = re.compile(
     r"[+-]?P(?=.)(?:[+-]?\d+D)?(?:T(?=.)(?:[+-]?\d+H)?(?:[+-]?\d+M)?(?:[+-]?\d+(?:[.,]\d{0,9})?S)?)?",
     re.ASCII | re.IGNORECASE,
 )
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, by its number in DescribeConfigs and CreateTopics responses."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs does to a value (AlterConfigOp.OpType)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
 
 
 def invalid_value(name: str, value: Any, why: str) -> ApiError:
@@ -59,6 +81,16 @@ def parse(key: ConfigKey, text: str | None) -> Any:
         if check is not None:
             check(key.name, value, validator)
     return value
+
+
+def converted(value: str, factor: int) -> str:
+    """A broker key's value in the unit of the topic key, which is `factor` times smaller; "0" when it is no number."""
+    if factor == 1:
+        return value
+    try:
+        return str(int(trim(value)) * factor)
+    except ValueError:
+        return "0"
 
 
 def _parse_type(key: ConfigKey, text: str) -> Any:

@@ -1,6 +1,6 @@
 import pytest
-from mockraft.server.controller import config_keys, config_values
-from mockraft.server.controller.config_keys import BROKER, GROUP, TOPIC
+from mockraft.kafka_configs import config_keys, config_values
+from mockraft.kafka_configs.config_keys import BROKER, GROUP, TOPIC
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 

@@ -1,0 +1,170 @@
+"""What a broker looks at itself before it hands changes of configs on to the controller (ConfigAdminManager).
+
+Each resource once, each key once, no nulls; a broker's configs are only changed by way of that broker, and must be such
+as it could go on with. Not done: what single parts of a real broker have against a value (its listeners' keystores,
+thread pools that would halve or double).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from mockraft.brokers.apis.api import ApiError, RequestContext
+from mockraft.brokers.static_configs import static_configs
+from mockraft.kafka_configs import config_keys
+from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from mockraft.kafka_configs.config_values import Operation, parse
+from mockraft.kafka_configs.dynamic_configs import (
+    is_by_listener_only,
+    is_per_broker,
+    key_of,
+    usable,
+)
+from mockraft.wire import error_codes
+from mockraft.wire.java_values import split
+
+CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
+ALL_DIRS: Final = "*"
+_INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
+
+Key = tuple[int, str]
+"""Resource type and name."""
+
+
+def invalid(message: str) -> ApiError:
+    """INVALID_REQUEST, as Kafka's brokers refuse what is wrong with a change."""
+    return ApiError(error_codes.INVALID_REQUEST, message)
+
+
+def refused_twice(resources: Iterable[Any]) -> dict[Key, ApiError]:
+    """The resources that are named more than once."""
+    counted = Counter((each.resource_type, each.resource_name) for each in resources)
+    return {key: invalid("Each resource must appear at most once.") for key, count in counted.items() if count > 1}
+
+
+def check(resource: Any, ctx: RequestContext, *, incremental: bool) -> None:
+    """Look at one resource of AlterConfigs or, `incremental`, IncrementalAlterConfigs. Raises ApiError."""
+    names = [config.name for config in resource.configs]
+    if len(set(names)) < len(names):
+        raise invalid("Error due to duplicate config keys")
+    nulls = [c.name for c in resource.configs if c.value is None and not (incremental and _deletes(c))]
+    if nulls:
+        raise invalid(f"Null value not supported for : {', '.join(nulls)}")
+    kind = resource.resource_type
+    if kind == BROKER:
+        if resource.resource_name:
+            _check_this_broker(resource.resource_name, ctx)
+        values = _changed(resource, ctx) if incremental else {c.name: c.value for c in resource.configs}
+        _check_broker_values(values, ctx, per_broker=bool(resource.resource_name))
+    elif kind == BROKER_LOGGER and incremental:
+        _check_loggers(resource, ctx)
+    elif kind not in (TOPIC, CLIENT_METRICS, GROUP):
+        raise invalid(f"Unknown resource type {kind}")
+
+
+def _deletes(config: Any) -> bool:
+    return bool(config.config_operation == Operation.DELETE)
+
+
+def _check_this_broker(name: str, ctx: RequestContext) -> None:
+    if not _INTEGER.fullmatch(name):
+        raise invalid(f"Node id must be an integer, but it is: {name}")
+    if int(name) != ctx.broker.config.broker_id:
+        raise invalid(f"Unexpected broker id, expected {ctx.broker.config.broker_id}, but received {name}")
+
+
+def _check_loggers(resource: Any, ctx: RequestContext) -> None:
+    """RuntimeLoggerManager, of a broker that has no loggers to set."""
+    broker_id = ctx.broker.config.broker_id
+    if not _INTEGER.fullmatch(resource.resource_name):
+        raise invalid(f"Node id must be an integer, but it is: {resource.resource_name}")
+    if int(resource.resource_name) != broker_id:
+        raise invalid(f"Unexpected node id. Expected {broker_id}, but received {int(resource.resource_name)}")
+    for config in resource.configs:
+        if config.config_operation in (Operation.SET, Operation.DELETE):
+            raise ApiError(error_codes.INVALID_CONFIG, f"Logger {config.name} does not exist!")
+        names = {each.value: f"{each.name} operation" for each in Operation}
+        operation = names.get(config.config_operation, f"Unknown operation type {config.config_operation}")
+        raise invalid(f"{operation} is not allowed for the BROKER_LOGGER resource")
+
+
+def _changed(resource: Any, ctx: RequestContext) -> dict[str, str]:
+    """The resource's dynamic values after the operations (ConfigAdminManager.prepareIncrementalConfigs)."""
+    values = usable(ctx.image.config(BROKER, resource.resource_name), per_broker=bool(resource.resource_name))
+    for config in resource.configs:
+        if config.config_operation not in list(Operation):
+            raise invalid(f"Unknown operations type {config.config_operation}")
+    for config in resource.configs:
+        operation = Operation(config.config_operation)
+        if operation is Operation.SET:
+            values[config.name] = config.value
+        elif operation is Operation.DELETE:
+            values.pop(config.name, None)
+        else:
+            values[config.name] = _listed(config.name, config.value, operation, values)
+    return values
+
+
+def _listed(name: str, value: str, operation: Operation, values: Mapping[str, str]) -> str:
+    key = config_keys.keys(BROKER).get(name)
+    if key is None:
+        raise ApiError(error_codes.INVALID_CONFIG, f"Unknown config name: {name}")
+    if key.type != "LIST":
+        told = f"Config value {operation.name.lower()} is not allowed for config key: {name}"
+        raise ApiError(error_codes.INVALID_CONFIG, told)
+    before = values.get(name, key.default) or ""
+    if operation is Operation.APPEND:
+        old = split(before) if before else []
+        return ",".join([*old, *(each for each in split(value) if each not in old)])
+    old = split(before)
+    for each in split(value):
+        if each in old:
+            old.remove(each)
+    return ",".join(old)
+
+
+def _check_broker_values(values: Mapping[str, str], ctx: RequestContext, *, per_broker: bool) -> None:
+    """DynamicBrokerConfig.validate: what may change, each value by its key, and the whole that comes of it."""
+    keys = config_keys.keys(BROKER)
+    fixed = [name for name in values if name in keys and keys[name].update_mode is None]
+    _refuse(fixed, "Cannot update these configs dynamically")
+    by_listener = [name for name in values if is_by_listener_only(name)]
+    told = "These security configs can be dynamically updated only per-listener using the listener prefix"
+    _refuse(by_listener, told)
+    for name, value in values.items():
+        if (key := key_of(name)) is not None:
+            try:
+                parse(key, value)
+            except ApiError as refusal:
+                raise invalid(refusal.message or "") from refusal
+    if not per_broker:
+        own = [name for name in values if is_per_broker(name)]
+        _refuse(own, "Cannot update these configs at default cluster level, broker id must be specified")
+    static = static_configs(ctx.broker.config)
+    _check_cordoned(values.get(CORDONED_LOG_DIRS, static.get(CORDONED_LOG_DIRS, "")), ctx)
+
+
+def _refuse(names: list[str], why: str) -> None:
+    if names:
+        raise invalid(f"{why}: [{', '.join(names)}]")
+
+
+def _check_cordoned(value: str, ctx: RequestContext) -> None:
+    """KafkaConfig.validateCordonedLogDirs (KIP-1066)."""
+    cordoned = parse(config_keys.keys(BROKER)[CORDONED_LOG_DIRS], value)
+    if ALL_DIRS in cordoned:
+        if len(cordoned) > 1:
+            raise invalid(
+                f"requirement failed: When {CORDONED_LOG_DIRS} is set to {ALL_DIRS}, it must not contain other values"
+            )
+        return
+    ours = {log_dir.path for log_dir in ctx.broker.config.log_dirs}
+    unknown = [path for path in cordoned if path not in ours]
+    if unknown:
+        raise invalid(
+            f"requirement failed: All entries in {CORDONED_LOG_DIRS} must be present in log.dirs or log.dir. "
+            f"Missing entries : {', '.join(unknown)}"
+        )

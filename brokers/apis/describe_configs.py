@@ -1,0 +1,82 @@
+"""DescribeConfigs (32), versions 1-4: KIP-133, KIP-226 (synonyms), KIP-569 (types), KIP-714 and KIP-848 (resources).
+
+A broker tells its own configs, what is set for all brokers, topics, groups and client metrics (ConfigHelper). Not done:
+the documentation of keys (null), loggers (there are none).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from mockraft.brokers.apis import topic_names
+from mockraft.brokers.apis.api import Api, ApiError, RequestContext
+from mockraft.brokers.static_configs import static_configs
+from mockraft.kafka_configs import config_responses, described_configs
+from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
+from mockraft.kafka_configs.described_configs import DescribedConfig, Layers
+from mockraft.wire import error_codes
+from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest
+from mockraft.wire.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
+
+_INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
+_NAMELESS: Final = {CLIENT_METRICS: "Client metrics subscription", GROUP: "Group"}
+
+
+async def handle(request: Any, ctx: RequestContext) -> DescribeConfigsResponse:
+    """The configs of each resource, or why not."""
+    if any(asked.resource_type not in RESOURCE_TYPES for asked in request.resources):
+        raise ApiError(error_codes.INVALID_REQUEST)
+    layers = layers_of(ctx)
+    return DescribeConfigsResponse(results=[_result(asked, request, layers, ctx) for asked in request.resources])
+
+
+def layers_of(ctx: RequestContext) -> Layers:
+    """Where the values of this broker come from."""
+    config = ctx.broker.config
+    own = ctx.image.config(BROKER, str(config.broker_id))
+    return described_configs.layers_of(own, ctx.image.config(BROKER, ""), static_configs(config))
+
+
+def _result(asked: Any, request: Any, layers: Layers, ctx: RequestContext) -> DescribeConfigsResult:
+    try:
+        found = _described(asked.resource_type, asked.resource_name, layers, ctx)
+    except ApiError as refusal:
+        return config_responses.refused(asked, refusal.error_code, refusal.message)
+    return config_responses.result(asked, found, include_synonyms=request.include_synonyms)
+
+
+def _described(resource_type: int, name: str, layers: Layers, ctx: RequestContext) -> list[DescribedConfig]:
+    if resource_type == TOPIC:
+        invalid = topic_names.reason_invalid(name)
+        if invalid is not None:
+            raise ApiError(error_codes.INVALID_TOPIC_EXCEPTION, invalid)
+        if name not in ctx.image.topics_by_name:
+            raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, "")
+    elif resource_type == BROKER:
+        if not name:
+            return described_configs.describe_cluster_default(layers)
+        _check_broker(ctx, name, "or empty string, ")
+        return described_configs.describe_node(layers)
+    elif resource_type == BROKER_LOGGER:
+        if not name:
+            raise _invalid("Broker id must not be empty")
+        _check_broker(ctx, name, "")
+        return []
+    elif not name:
+        raise _invalid(f"{_NAMELESS[resource_type]} name must not be empty")
+    return described_configs.describe(layers, resource_type, ctx.image.config(resource_type, name))
+
+
+def _check_broker(ctx: RequestContext, name: str, or_what: str) -> None:
+    if not _INTEGER.fullmatch(name):
+        raise _invalid(f"Broker id must be an integer, but it is: {name}")
+    if int(name) != ctx.broker.config.broker_id:
+        raise _invalid(f"Unexpected broker id, expected {ctx.broker.config.broker_id} {or_what}but received {name}")
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(error_codes.INVALID_REQUEST, message)
+
+
+API = Api(DescribeConfigsRequest, DescribeConfigsResponse, handle, config_responses.error)

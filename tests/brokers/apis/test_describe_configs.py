@@ -1,0 +1,104 @@
+"""DescribeConfigs of a broker; beside a real one's in tests/real_kafka."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mockraft.wire import error_codes
+from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from mockraft.wire.records.config_record import ConfigRecord
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+OF_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5
+
+
+async def described(cluster: Any, kind: int, name: str, *keys: str, synonyms: bool = False) -> Any:
+    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=list(keys) or None)
+    request = DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms)
+    (result,) = (await cluster.ask(request)).results
+    return result
+
+
+def told(result: Any) -> dict[str, tuple[str | None, int]]:
+    return {each.name: (each.value, each.config_source) for each in result.configs}
+
+
+@pytest.fixture
+def cluster(cluster: Any) -> Any:
+    cluster.register(1)
+    cluster.create("t", {"replicas": [1]})
+    return cluster
+
+
+async def test_a_topics_value_is_its_own_or_the_brokers_or_the_default(cluster: Any) -> None:
+    keys = ("retention.ms", "segment.bytes", "min.insync.replicas", "cleanup.policy")
+    cluster.apply(ConfigRecord(resource_type=TOPIC, resource_name="t", name="retention.ms", value="1000"))
+    cluster.apply(ConfigRecord(resource_type=BROKER, resource_name="", name="min.insync.replicas", value="2"))
+    cluster.broker.config.properties["log.segment.bytes"] = "2000000"
+    assert told(await described(cluster, TOPIC, "t", *keys)) == {
+        "retention.ms": ("1000", OF_TOPIC),
+        "segment.bytes": ("2000000", STATIC),
+        "min.insync.replicas": ("2", DYNAMIC_DEFAULT),
+        "cleanup.policy": ("delete", DEFAULT),
+    }
+
+
+async def test_synonyms_are_told_when_wanted(cluster: Any) -> None:
+    cluster.apply(ConfigRecord(resource_type=BROKER, resource_name="1", name="log.retention.ms", value="7"))
+    (config,) = (await described(cluster, TOPIC, "t", "retention.ms", synonyms=True)).configs
+    assert [(each.name, each.value, each.source) for each in config.synonyms] == [
+        ("log.retention.ms", "7", DYNAMIC_BROKER),
+        ("log.retention.hours", "168", DEFAULT),
+    ]
+    (config,) = (await described(cluster, TOPIC, "t", "retention.ms")).configs
+    assert config.synonyms == []
+
+
+async def test_a_broker_tells_what_a_real_ones_properties_would_say(cluster: Any) -> None:
+    found = told(await described(cluster, BROKER, "1"))
+    assert found["node.id"] == ("1", STATIC)
+    assert found["log.dirs"] == ("/simulated/broker-1/d0", STATIC)
+    assert found["listeners"] == ("PLAINTEXT://127.0.0.1:9093", STATIC)
+    assert found["controller.quorum.bootstrap.servers"] == ("127.0.0.1:9", STATIC)
+    assert found["num.partitions"] == ("1", DEFAULT)
+
+
+async def test_what_is_set_for_all_brokers_is_told_by_the_empty_name(cluster: Any) -> None:
+    assert told(await described(cluster, BROKER, "")) == {}
+    cluster.apply(ConfigRecord(resource_type=BROKER, resource_name="", name="log.cleaner.threads", value="2"))
+    assert told(await described(cluster, BROKER, "")) == {"log.cleaner.threads": ("2", DYNAMIC_DEFAULT)}
+
+
+async def test_groups_and_client_metrics_are_told_whether_they_are_known_or_not(cluster: Any) -> None:
+    cluster.apply(ConfigRecord(resource_type=CLIENT_METRICS, resource_name="m", name="interval.ms", value="100"))
+    assert told(await described(cluster, CLIENT_METRICS, "m"))["interval.ms"] == ("100", 7)
+    assert told(await described(cluster, GROUP, "g"))["consumer.session.timeout.ms"] == ("45000", DEFAULT)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code", "message"),
+    [
+        (TOPIC, "none", "UNKNOWN_TOPIC_OR_PARTITION", ""),
+        (TOPIC, "no/name", "INVALID_TOPIC_EXCEPTION", "Topic name is invalid"),
+        (BROKER, "2", "INVALID_REQUEST", "Unexpected broker id, expected 1 or empty string, but received 2"),
+        (BROKER, "x", "INVALID_REQUEST", "Broker id must be an integer, but it is: x"),
+        (BROKER_LOGGER, "", "INVALID_REQUEST", "Broker id must not be empty"),
+        (BROKER_LOGGER, "2", "INVALID_REQUEST", "Unexpected broker id, expected 1 but received 2"),
+        (CLIENT_METRICS, "", "INVALID_REQUEST", "Client metrics subscription name must not be empty"),
+        (GROUP, "", "INVALID_REQUEST", "Group name must not be empty"),
+    ],
+)
+async def test_what_is_no_resource_is_refused(cluster: Any, kind: int, name: str, code: str, message: str) -> None:
+    result = await described(cluster, kind, name)
+    assert (result.error_code, result.configs) == (getattr(error_codes, code), [])
+    assert message in (result.error_message or "")
+
+
+async def test_an_unknown_type_is_refused_for_all(cluster: Any) -> None:
+    assert (await described(cluster, 99, "x")).error_code == error_codes.INVALID_REQUEST
+
+
+async def test_loggers_are_none(cluster: Any) -> None:
+    result = await described(cluster, BROKER_LOGGER, "1")
+    assert (result.error_code, result.configs) == (0, [])
