@@ -212,7 +212,8 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
             await asyncio.gather(*tasks, return_exceptions=True)
             # Once: by the second time the directories may be those of the broker that came after.
             parts, self.parts = self.parts, []
-            for part in parts:
+            # The logs are closed last, as in Kafka: the others may still write.
+            for part in reversed(parts):
                 await part.close()
             await self._channel.close()
             await self.replication.close()

@@ -74,6 +74,6 @@ class Storage:
         if name == HIGH_WATERMARKS:
             self._broker.logs.checkpoint_high_watermarks()
         else:
-            self._broker.logs.checkpoint(flush=True)
+            self._broker.logs.checkpoint()
         if not self._broker.stopped.is_set():
             self._arm(name)

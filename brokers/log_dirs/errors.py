@@ -25,5 +25,9 @@ class StorageError(LogError):
         self.key = key
 
 
+class LogClosedError(OSError):
+    """EBADF: somebody held on to a log that was removed, replaced or closed. The disk has nothing to do with it."""
+
+
 class LoadError(Exception):
     """The log directories cannot be used together as they are; the message says which and what to do. Start only."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs import log_names
 from mockraft.brokers.log_dirs.checkpoints import read_topic_id, write_topic_id
-from mockraft.brokers.log_dirs.errors import LoadError, LogError, StorageError
+from mockraft.brokers.log_dirs.errors import LoadError, LogClosedError, LogError, StorageError
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.log_loading import HeldLog, load_dir
 from mockraft.brokers.log_dirs.replica_log import DEFAULT_CONFIG, LogConfig, ReplicaLog
@@ -173,7 +173,7 @@ class Logs:
             raise LookupError(f"no future log of partition {key[1]} of {uuids.text_of(key[0])}")
         old = self._live.get(key)
         if old is not None:
-            held.log.high_watermark = old.log.high_watermark
+            held.log.high_watermark, held.log.config = old.log.high_watermark, old.log.config
         held.log.rename(log_names.live_name(*held.topic_partition))
         del self._future[key]
         self._lost.pop(key, None)
@@ -346,7 +346,7 @@ class Logs:
             raise self._failed(log_dir, key, error) from error
 
     def _failed(self, log_dir: LogDir, key: ReplicaKey | None, error: OSError) -> Exception:
-        if log_dir.offline is None:
+        if log_dir.offline is None and not isinstance(error, LogClosedError):
             self.on_error(log_dir, error, key)
         return StorageError(f"{log_dir.path}: {error}", log_dir.directory_id, key)
 

@@ -14,7 +14,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from mockraft.brokers.log_dirs.batch_headers import BatchHeader, check_from_client, read_headers, stamp
 from mockraft.brokers.log_dirs.disk import Disk
-from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.log_dirs.errors import LogClosedError, LogError
 from mockraft.brokers.log_dirs.leader_epochs import LeaderEpochs
 from mockraft.brokers.log_dirs.record_times import times
 from mockraft.brokers.log_dirs.segment_files import SegmentFiles
@@ -43,7 +43,7 @@ def _on_disk(method: Callable[Concatenate[ReplicaLog, P], R]) -> Callable[Concat
     def guarded(self: ReplicaLog, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if self.is_closed:
-                raise OSError(errno.EBADF, "the log is closed", f"{self._disk.root}/{self.dir_name}")
+                raise LogClosedError(errno.EBADF, "the log is closed", f"{self._disk.root}/{self.dir_name}")
             return method(self, *args, **kwargs)
         except OSError as error:
             raise self.failed(error) from error

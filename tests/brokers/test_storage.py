@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mockraft.brokers.broker import SimulatedBroker
@@ -13,6 +14,7 @@ from mockraft.brokers.lifecycle import End
 from mockraft.brokers.log_dirs.disk import Disk
 from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.real_disk import RealDisk
+from mockraft.wire import api_keys
 
 TOPIC = bytes(range(16))
 
@@ -76,3 +78,17 @@ async def test_a_directory_that_cannot_be_read_is_offline_and_the_others_go_on(t
     assert [log_dir.path for log_dir in broker.logs.live()] == [str(tmp_path / "d0")]
     assert "Not a directory" in str(broker.logs.log_dirs[1].offline)
     await broker.close()
+
+
+async def test_the_registration_after_a_clean_shutdown_names_the_epoch_before(cluster: Any) -> None:
+    first = await cluster.start(1)
+    epoch = first.life.broker_epoch
+    again = await cluster.restart(first)
+    await again.kill()
+    third = cluster.joining(1)
+    third.storage.start()
+    await third.close()
+
+    told = [request.previous_broker_epoch for request in cluster.asked(api_keys.BROKER_REGISTRATION)]
+    assert told == [-1, epoch]
+    assert third.config.previous_broker_epoch == -1

@@ -248,6 +248,16 @@ def test_who_listens_decides_what_an_error_means(logs: Logs, disks: list[Failing
     assert disks[0].names() == ["t-0"]
 
 
+def test_who_holds_on_to_a_log_that_is_gone_harms_no_directory(logs: Logs, batch: MakeBatch) -> None:
+    logs.on_error = lambda log_dir, error, key: pytest.fail(f"{log_dir.path}: {error}")
+    log = logs.create((TOPIC, 0), "t", D0)
+    logs.remove((TOPIC, 0))
+    with pytest.raises(StorageError, match="the log is closed"):
+        log.append_as_leader(batch("a"), 0, 0)
+
+    assert logs.live() == list(logs.log_dirs)
+
+
 def test_checkpoints_are_written_where_there_is_something_new(
     logs: Logs, disks: list[FailingDisk], batch: MakeBatch
 ) -> None:
