@@ -167,6 +167,8 @@ class Directories:
         _log.warning("broker %d: log dir %s is offline: %s", broker.config.broker_id, text_of(directory_id), reason)
         broker.logs.take_offline(directory_id, reason)
         broker.movers.directory_offline(directory_id)
+        if broker.replicas is not None:
+            broker.replicas.directory_offline(directory_id)
         if not self.live():
             broker.happen(lifecycle.Stopped(End.ALL_LOG_DIRS_FAILED))
         elif directory_id == broker.config.metadata_directory_id:
@@ -182,6 +184,8 @@ class Directories:
         self.lost.add(key)
         _log.warning("broker %d: %s-%d is lost: %s", broker.config.broker_id, key[0].hex(), key[1], reason)
         broker.logs.forget(key)
+        if broker.replicas is not None:
+            broker.replicas.apply(key)
         self.assign(key, LOST, reason)
 
     def io_error(self, log_dir: LogDir, error: OSError, key: ReplicaKey | None) -> None:
@@ -205,6 +209,8 @@ class Directories:
             if self._create_in(key, replica, each.directory_id):
                 self.lost.discard(key)
                 self.assign(key, each.directory_id, "Restarting a lost replica")
+                if broker.replicas is not None:
+                    broker.replicas.apply(key)
                 return True
         self.placed[key] = left
         return False

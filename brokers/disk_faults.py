@@ -55,17 +55,26 @@ class DiskFaults:
 
         LookupError when it is in none of the directories, FileNotFoundError, ValueError when it has no such bytes.
         """
-        path = os.fspath(path)
-        for log_dir in self.logs.log_dirs:
-            if path.startswith(f"{log_dir.path}/"):
-                _failing(log_dir).corrupt(path.removeprefix(f"{log_dir.path}/"), position, count)
-                return
-        self.directories.find(path)
+        log_dir, name = self._file(path)
+        _failing(log_dir).corrupt(name, position, count)
+
+    def fail_file(self, path: str | os.PathLike[str], error: int = errno.EIO) -> None:
+        """Let all I/O on one file, or in the directory of one replica, get this errno. LookupError as for `corrupt`."""
+        log_dir, name = self._file(path)
+        _failing(log_dir).fail_file(name, error)
 
     @property
     def queued_replica_to_dir_assignments(self) -> int:
         """Kafka's metric QueuedReplicaToDirAssignments: replicas whose directory the controller does not know yet."""
         return self.directories.assignments.queued
+
+    def _file(self, path: str | os.PathLike[str]) -> tuple[LogDir, str]:
+        path = os.fspath(path)
+        for log_dir in self.logs.log_dirs:
+            if path.startswith(f"{log_dir.path}/"):
+                return log_dir, path.removeprefix(f"{log_dir.path}/")
+        known = ", ".join(log_dir.path for log_dir in self.logs.log_dirs)
+        raise LookupError(f"{path} is in none of the log dirs {known}")
 
     def _disk(self, log_dir: AnyLogDir) -> FailingDisk:
         return _failing(self.logs.log_dir(self.directories.find(log_dir).directory_id))

@@ -51,6 +51,7 @@ class ClientListener:
         self._servers: list[asyncio.Server] = []
         self._idle_sweep: asyncio.TimerHandle | None = None
         self._is_open = False
+        self._ending: asyncio.Task[None] | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -75,7 +76,9 @@ class ClientListener:
         """Answers are made of the image as it is when they are asked for."""
 
     def state_changed(self, state: BrokerState) -> None:
-        """Let clients in once the broker has caught up."""
+        """Let clients in once the broker has caught up, and cut them off when it is over, by itself or told to."""
+        if state is BrokerState.SHUTTING_DOWN and self._is_open:
+            self._ending = self.loop.create_task(self._end())
         if state in (BrokerState.RECOVERY, BrokerState.RUNNING) and not self._is_open:
             self._is_open = True
             self.broker.start_task(self._listen)
@@ -83,6 +86,11 @@ class ClientListener:
 
     async def close(self) -> None:
         """Stop listening and cut every connection; nothing is left of any when this returns."""
+        if self._ending is not None:
+            await self._ending
+        await self._end()
+
+    async def _end(self) -> None:
         self._is_open = False
         if self._idle_sweep is not None:
             self._idle_sweep.cancel()

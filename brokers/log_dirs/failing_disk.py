@@ -16,13 +16,14 @@ class FailingDisk:
     What happens depends only on the calls made and on the seed given, never on the clock.
     """
 
-    __slots__ = ("_chance", "_disk", "_error", "_is_full", "_probability", "root", "slow_ms")
+    __slots__ = ("_bad", "_chance", "_disk", "_error", "_is_full", "_probability", "root", "slow_ms")
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self.root = disk.root
         self.slow_ms = 0.0
         self._error = 0
+        self._bad: dict[str, int] = {}
         self._is_full = False
         self._probability = 0.0
         self._chance: random.Random | None = None
@@ -30,11 +31,15 @@ class FailingDisk:
     @property
     def is_failing(self) -> bool:
         """Whether any operation can fail now by what a test said."""
-        return bool(self._error or self._is_full or self._probability)
+        return bool(self._error or self._bad or self._is_full or self._probability)
 
     def fail(self, error: int = errno.EIO) -> None:
         """From now on every operation gets this errno."""
         self._error = error
+
+    def fail_file(self, name: str, error: int = errno.EIO) -> None:
+        """From now on every operation on this file, or in this directory, gets this errno; the rest goes on."""
+        self._bad[name] = error
 
     def fill(self) -> None:
         """From now on there is no space left: writes get ENOSPC, the rest goes on."""
@@ -67,6 +72,7 @@ class FailingDisk:
     def heal(self) -> None:
         """From now on all is well again."""
         self._error = 0
+        self._bad.clear()
         self._is_full = False
         self._probability = self.slow_ms = 0.0
         self._chance = None
@@ -149,6 +155,9 @@ class FailingDisk:
 
     def _check(self, name: str, *, needs_space: bool = False) -> None:
         number = self._error
+        for bad, error in self._bad.items():
+            if name == bad or name.startswith(f"{bad}/"):
+                number = number or error
         if not number and self._chance is not None and self._chance.random() < self._probability:
             number = errno.EIO
         if not number and needs_space and self._is_full:

@@ -1,0 +1,246 @@
+"""I/O errors below replicas that clients and followers use: what is lost, and what goes on (KIP-18, KIP-858)."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from mockraft import BrokerState, Controller
+from mockraft.brokers.lifecycle import End
+from mockraft.brokers.log_dirs.directory_ids import LOST
+
+Brokers = Any
+Produce = Callable[..., Awaitable[list[str]]]
+Consume = Callable[..., Awaitable[list[str]]]
+Until = Callable[..., Awaitable[Any]]
+
+KIP_18 = {"io_errors": "kip-18"}
+TEXTS = [f"text {number}" for number in range(50)]
+
+
+def dirs_of(broker_id: int, count: int = 2) -> tuple[str, ...]:
+    return tuple(f"/simulated/broker-{broker_id}/d{number}" for number in range(count))
+
+
+async def two(brokers: Brokers, dirs: int = 2, **options: Any) -> Any:
+    """Brokers 1 and 2 with so many directories; the first."""
+    for broker_id in (1, 2):
+        await brokers.start(broker_id, log_dir_paths=dirs_of(broker_id, dirs), **options)
+    return brokers.running[1]
+
+
+def partition(controller: Controller, topic: str) -> Any:
+    return controller.running.controller.image.topics.by_name[topic].partitions[0]
+
+
+def place(broker: Any, key: tuple[bytes, int], topic: str) -> str:
+    """The path of a replica's directory."""
+    return f"{broker.directories.find(broker.directories.placed[key]).path}/{topic}-{key[1]}"
+
+
+# One replica, not its disk.
+
+
+@pytest.mark.parametrize("dirs", [1, 2])
+async def test_a_leaders_bad_file_moves_the_lead_of_that_partition_and_nothing_else(
+    controller: Controller, brokers: Brokers, produce: Produce, consume: Consume, until: Until, dirs: int
+) -> None:
+    broker = await two(brokers, dirs, **KIP_18)
+    key = await brokers.create_topic("orders", assigned=[1, 2])
+    others = [await brokers.create_topic(f"other-{number}", assigned=[1, 2]) for number in range(2)]
+    await produce(brokers, "orders", TEXTS)
+    await brokers.isr("orders", 1, 2)
+    broker.fail_file(place(broker, key, "orders"))
+    assert await produce(brokers, "orders", ["one more"]) == ["one more"], "the producer goes to the new leader"
+
+    lost = partition(controller, "orders")
+    assert (lost.leader, lost.isr, lost.replicas) == (2, (2,), (1, 2))
+    assert lost.directories[0] == LOST
+    assert broker.directories.lost == {key}
+    assert broker.logs.log(key) is None
+    assert broker.directories.offline == {}
+    assert broker.state is BrokerState.RUNNING
+    for number, other in enumerate(others):
+        assert (partition(controller, f"other-{number}").leader, broker.logs.log(other) is None) == (1, False)
+    assert await consume(brokers, "orders", 51) == [*TEXTS, "one more"]
+
+
+async def test_a_followers_bad_file_takes_it_out_of_the_isr_and_the_leader_stays(
+    controller: Controller, brokers: Brokers, produce: Produce, until: Until
+) -> None:
+    broker = await two(brokers, **KIP_18)
+    key = await brokers.create_topic("orders", assigned=[2, 1])
+    await brokers.isr("orders", 1, 2)
+    broker.fail_file(place(broker, key, "orders"), errno.ENOENT)
+    # Not acks=all: as in Kafka the high watermark waits for the follower until it lags, and then for another record.
+    await produce(brokers, "orders", TEXTS, acks="1")
+    await until(lambda: partition(controller, "orders").isr == (2,))
+    assert (partition(controller, "orders").leader, partition(controller, "orders").replicas) == (2, (2, 1))
+    assert broker.directories.lost == {key}
+
+
+async def test_a_replica_that_nobody_else_has_is_offline_like_any_other_without_a_leader(
+    controller: Controller, brokers: Brokers, produce: Produce, until: Until
+) -> None:
+    broker = await two(brokers, restart_partitions_elsewhere=True, **KIP_18)
+    key = await brokers.create_topic("orders", assigned=[1])
+    await produce(brokers, "orders", TEXTS)
+    broker.fail_file(place(broker, key, "orders"))
+    assert await produce(brokers, "orders", ["lost"], strict=False, message_timeout_ms=1500) == []
+    await until(lambda: partition(controller, "orders").leader == -1)
+    assert broker.directories.lost == {key}, "and it is not begun anew: its data could only be lost"
+
+
+async def test_a_file_that_cannot_be_read_is_an_error_before_any_byte_is_sent(
+    controller: Controller, brokers: Brokers, produce: Produce, consume: Consume, until: Until
+) -> None:
+    broker = await two(brokers, **KIP_18)
+    key = await brokers.create_topic("orders", assigned=[1, 2])
+    await produce(brokers, "orders", TEXTS)
+    await brokers.isr("orders", 1, 2)
+    broker.fail_file(place(broker, key, "orders"))
+    assert await consume(brokers, "orders", 50) == TEXTS, "from the other replica"
+    assert partition(controller, "orders").leader == 2
+
+
+async def test_a_lost_replica_is_replicated_again_in_another_directory(
+    controller: Controller, brokers: Brokers, produce: Produce, consume: Consume, until: Until
+) -> None:
+    broker = await two(brokers, restart_partitions_elsewhere=True, **KIP_18)
+    key = await brokers.create_topic("orders", assigned=[1, 2])
+    await produce(brokers, "orders", TEXTS)
+    await brokers.isr("orders", 1, 2)
+    before = broker.directories.placed[key]
+    broker.fail_file(place(broker, key, "orders"))
+    await produce(brokers, "orders", ["one more"])
+
+    await brokers.isr("orders", 1, 2)
+    assert broker.directories.placed[key] != before
+    await until(lambda: partition(controller, "orders").directories[0] == broker.directories.placed[key])
+    assert partition(controller, "orders").leader == 2
+    assert broker.logs.log(key).end_offset == 51
+    assert (broker.directories.lost, broker.directories.offline) == (set(), {})
+    assert await consume(brokers, "orders", 51) == [*TEXTS, "one more"]
+
+
+# The whole disk.
+
+
+async def test_the_same_bad_file_costs_the_whole_directory_by_kafkas_rule(
+    controller: Controller, brokers: Brokers, produce: Produce, until: Until
+) -> None:
+    broker = await two(brokers)
+    key = await brokers.create_topic("orders", assigned=[1, 2])
+    await brokers.isr("orders", 1, 2)
+    failed = broker.directories.placed[key]
+    broker.fail_file(place(broker, key, "orders"))
+    await produce(brokers, "orders", TEXTS)
+    assert partition(controller, "orders").leader == 2
+    assert set(broker.directories.offline) == {failed}
+    await until(lambda: broker.life.offline_dirs == {failed: True})
+
+
+@pytest.mark.parametrize("io_errors", ["kafka", "kip-18"])
+async def test_a_full_disk_is_everybodys(
+    controller: Controller, brokers: Brokers, produce: Produce, until: Until, io_errors: str
+) -> None:
+    broker = await two(brokers, io_errors=io_errors)
+    key = await brokers.create_topic("orders", assigned=[1, 2])
+    await brokers.isr("orders", 1, 2)
+    failed = broker.directories.placed[key]
+    broker.fill_log_dir(failed)
+    assert await produce(brokers, "orders", TEXTS) == TEXTS
+    assert set(broker.directories.offline) == {failed}
+    assert "No space left on device" in broker.directories.offline[failed]
+    assert broker.directories.lost == set()
+    fresh = await brokers.create_topic("payments", assigned=[1])
+    assert broker.directories.placed[fresh] != failed, "and no new log is made there"
+
+
+@pytest.mark.parametrize("io_errors", ["kafka", "kip-18"])
+async def test_a_checkpoint_that_cannot_be_written_costs_the_directory(
+    brokers: Brokers, until: Until, io_errors: str
+) -> None:
+    quick = {"replica.high.watermark.checkpoint.interval.ms": "30"}
+    broker = await two(brokers, io_errors=io_errors, properties=quick)
+    key = await brokers.create_topic("orders", assigned=[1, 2])
+    failed = broker.directories.find(broker.directories.placed[key])
+    broker.fail_file(f"{failed.path}/replication-offset-checkpoint", errno.EACCES)
+    await brokers.create_topic("payments", assigned=[1, 2])
+    await brokers.create_topic("invoices", assigned=[1, 2])
+    await until(lambda: set(broker.directories.offline) == {failed.directory_id})
+
+
+async def test_nothing_more_is_written_to_a_disk_that_is_gone(brokers: Brokers, produce: Produce, until: Until) -> None:
+    quick = {"replica.high.watermark.checkpoint.interval.ms": "20", "log.flush.offset.checkpoint.interval.ms": "20"}
+    broker = await two(brokers, properties=quick)
+    key = await brokers.create_topic("orders", assigned=[1, 2])
+    await produce(brokers, "orders", TEXTS)
+    failed = broker.directories.find(broker.directories.placed[key])
+    disk = broker.logs.log_dir(failed.directory_id).disk
+    checkpoints = ("replication-offset-checkpoint", "recovery-point-offset-checkpoint")
+    await until(lambda: all(map(disk.exists, checkpoints)))
+    broker.fail_log_dir(failed.path)
+    broker.heal_log_dir(failed.path)
+    held = {name: disk.read(name) for name in checkpoints}
+    await produce(brokers, "orders", TEXTS)
+    other = await brokers.create_topic("payments", assigned=[1])
+    live = broker.logs.log_dir(broker.directories.placed[other]).disk
+    await until(lambda: live.exists("replication-offset-checkpoint"))
+    assert {name: disk.read(name) for name in held} == held
+    assert key not in [each.key for each in broker.logs.held()]
+
+
+async def test_the_replicas_of_a_failed_directory_are_replicated_again_in_another_one(
+    controller: Controller, brokers: Brokers, produce: Produce, consume: Consume, until: Until
+) -> None:
+    broker = await two(brokers, restart_partitions_elsewhere=True)
+    key = await brokers.create_topic("orders", assigned=[1, 2])
+    await produce(brokers, "orders", TEXTS)
+    await brokers.isr("orders", 1, 2)
+    broker.fail_log_dir(broker.directories.placed[key])
+    await brokers.isr("orders", 1, 2)
+    (left,) = broker.directories.live()
+    await until(lambda: partition(controller, "orders").directories[0] == left.directory_id)
+    assert broker.logs.log(key).end_offset == 50
+    assert await consume(brokers, "orders", 50) == TEXTS
+
+
+async def test_a_flaky_disk_fails_the_same_way_for_the_same_seed(
+    brokers: Brokers, produce: Produce, until: Until
+) -> None:
+    broker = await two(brokers)
+    key = await brokers.create_topic("orders", assigned=[1, 2])
+    await brokers.isr("orders", 1, 2)
+    failed = broker.directories.placed[key]
+    broker.flaky_log_dir(failed, 0.2, seed=5)
+    assert await produce(brokers, "orders", TEXTS, linger_ms=0, batch_num_messages=1) == TEXTS
+    await until(lambda: set(broker.directories.offline) == {failed})
+
+
+async def test_a_slow_disk_keeps_only_those_who_need_it(brokers: Brokers, produce: Produce) -> None:
+    broker = await two(brokers)
+    await brokers.create_topic("orders", assigned=[1, 2])
+    await brokers.create_topic("payments", assigned=[1, 2])
+    slow = {path: broker.directories.find(path).directory_id for path in dirs_of(1)}
+    broker.slow_log_dir(dirs_of(1)[0], 300)
+    beats = broker.heartbeats
+    assert await produce(brokers, "orders", TEXTS) == TEXTS
+    assert await produce(brokers, "payments", TEXTS) == TEXTS
+    assert broker.heartbeats >= beats
+    assert not set(slow.values()) & set(broker.directories.offline)
+
+
+async def test_a_broker_without_a_directory_left_ends_and_the_others_go_on(
+    controller: Controller, brokers: Brokers, produce: Produce
+) -> None:
+    broker = await two(brokers, dirs=1)
+    await brokers.create_topic("orders", assigned=[1, 2])
+    await brokers.isr("orders", 1, 2)
+    broker.fill_log_dir(dirs_of(1)[0])
+    assert await produce(brokers, "orders", TEXTS) == TEXTS
+    assert broker.end is End.ALL_LOG_DIRS_FAILED
+    assert partition(controller, "orders").leader == 2
+    assert brokers.running[2].state is BrokerState.RUNNING
