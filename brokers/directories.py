@@ -42,7 +42,8 @@ class Directories:
     `placed` is the directory uuid of each replica by (topic id, partition), offline ones too; `lost` are those of them
     that failed alone (KIP-18). `preferred` is where a replica that is not here yet is to go, by (topic, partition).
     `moving` is the target of each replica on its way to another directory: the metadata may name either.
-    `is_published` from when the controller held the broker for caught up: until then no replica is placed or served.
+    `is_published` from when the metadata is known up to the leader's high watermark, before the broker is registered:
+    until then no replica is placed or served.
     `offline` says of each directory that failed since the start why; `cordoned` are those cordoned now.
     """
 
@@ -79,7 +80,9 @@ class Directories:
         self._channel.controller_moved()
         broker = self._broker
         if not self.is_published:
-            if broker.state in (BrokerState.NOT_RUNNING, BrokerState.STARTING):
+            observer = broker.observer
+            known = 0 < observer.leader_high_watermark <= observer.applied_offset + 1
+            if not known and broker.state in (BrokerState.NOT_RUNNING, BrokerState.STARTING):
                 return  # What it knows may be old, and what lies here not yet known to it.
             self.is_published = True
             self._first_published()
@@ -90,7 +93,7 @@ class Directories:
         self._hear_cordoned()
 
     def state_changed(self, state: BrokerState) -> None:
-        """From RECOVERY on the controller holds us for caught up, so that the metadata counts."""
+        """From RECOVERY on the controller holds us for caught up, so that the metadata counts in any case."""
         if state is BrokerState.RECOVERY:
             self.metadata_advanced()
 
@@ -141,7 +144,7 @@ class Directories:
         known = ", ".join(
             f"{log_dir.path} ({text_of(log_dir.directory_id)})" for log_dir in self._broker.config.log_dirs
         )
-        asked = text_of(path_or_id) if isinstance(path_or_id, bytes) and len(path_or_id) == 16 else path_or_id
+        asked = text_of(path_or_id) if isinstance(path_or_id, bytes) else path_or_id
         raise LookupError(f"broker {self._broker.config.broker_id} has no log dir {asked}; it has {known}")
 
     def assign(

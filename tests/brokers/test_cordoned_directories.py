@@ -98,6 +98,7 @@ async def test_its_own_setting_comes_before_the_clusters_and_that_before_the_fil
     await told(cluster, D1)
     configure(cluster.controller, None, broker="")
     await told(cluster, D0)
+    assert await places(cluster, "orders", 4) == [D1, D2]
 
 
 async def test_a_setting_that_cannot_be_applied_leaves_what_was(cluster: Cluster) -> None:
