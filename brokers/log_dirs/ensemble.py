@@ -172,8 +172,8 @@ def _look(path: str) -> DirFound:
     directory = Path(path)
     try:
         canonical = os.path.realpath(path)
-        usable = os.access(path, os.R_OK) if directory.is_dir() else not os.path.lexists(path)
-        has_metadata_log = Path(path, METADATA_PARTITION_DIR).exists()
+        usable = os.access(path, os.R_OK) if os.path.isdir(path) else not os.path.lexists(path)
+        has_metadata_log = os.path.exists(os.path.join(path, METADATA_PARTITION_DIR))
         found = DirFound(path, canonical=canonical, usable=usable, has_metadata_log=has_metadata_log)
     except (OSError, ValueError) as error:
         return DirFound(path, error=str(error), usable=False)

@@ -15,6 +15,7 @@ from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaPrope
 from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
 from mockraft.brokers.log_dirs.storage_format import BOOTSTRAP_CHECKPOINT, format_log_dirs
 from mockraft.kafka_jars import classpath, java
+from mockraft.wire import record_batch
 
 pytestmark = pytest.mark.real_kafka
 
@@ -346,3 +347,11 @@ def test_kafka_takes_what_we_formatted_and_we_what_kafka_formatted(tmp_path: Pat
     assert all(f"cluster.id={CLUSTER}" in answer and "node.id=8, version=1" in answer for answer in answers[::3])
     assert answers[1::3] == ["live d0 d1"] * 2
     assert [our_start(case, root) for case, root in kafkas.items()] == ["live d0 d1"] * 2
+    for case, root in ours.items():
+        assert bootstrap_records(root / "d1") == bootstrap_records(kafkas[case] / "d1")
+
+
+def bootstrap_records(path: Path) -> list[tuple[int, bool, object]]:
+    """All that is in a bootstrap.checkpoint but the time."""
+    batches = record_batch.read_batches((path / BOOTSTRAP_CHECKPOINT).read_bytes())
+    return [(batch.base_offset, batch.is_control, batch.records) for batch in batches]
