@@ -24,6 +24,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
 TIERED = (-5, -6)
 CONSUMER, DEBUGGER = -1, -2
 UNKNOWN = -1
+LEADER_EPOCHS_FROM = 4
 
 
 async def handle(request: Any, ctx: RequestContext) -> ListOffsetsResponse:
@@ -43,6 +44,8 @@ async def handle(request: Any, ctx: RequestContext) -> ListOffsetsResponse:
                 answer.error_code = refused.error_code
                 if answer.error_code == error_codes.OFFSET_NOT_AVAILABLE and ctx.api_version < 5:
                     answer.error_code = error_codes.LEADER_NOT_AVAILABLE
+            if ctx.api_version < LEADER_EPOCHS_FROM:
+                answer.leader_epoch = UNKNOWN
             answered.append(answer)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answered))
     return ListOffsetsResponse(topics=topics)

@@ -169,8 +169,9 @@ class HostedPartition:
 
     def fetched(self, offset: int, follower: FollowerFetch, now_ms: int) -> None:
         """A follower fetched from `offset`, which was in the log."""
+        before = self.state.followers[follower.replica_id].log_start_offset
         self.state.fetched(follower.replica_id, offset, follower.log_start_offset, follower.broker_epoch, now_ms)
-        self._advanced(self.log, always_wake=False)
+        self._advanced(self.log, always_wake=follower.log_start_offset > before)
 
     def shrink(self, now_ms: int) -> None:
         """Propose an ISR without those that lag, if any."""
