@@ -118,6 +118,8 @@ class LeaderFetcher:
             version = self._host.fetch_version()
             offsets, request = self._request(asked, version)
             response = await connection.send(request, version=version, timeout_ms=SOCKET_TIMEOUT_MS)
+            # A broker that hangs does not take in what came to it, either.
+            await self._host.may_fetch.wait()
             self.fetches += 1
             if response.error_code != error_codes.NONE:
                 raise client.DisconnectedError(f"Fetch: {error_codes.name(response.error_code)}")
