@@ -6,9 +6,10 @@ written: a broker makes them again. Records stay as they came, compressed or not
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -55,7 +56,8 @@ class ReplicaLog:
     """An open log. Offsets are those of records; `end_offset` is the next one to be given (Kafka's LEO).
 
     Every method may raise what `failed` makes of an OSError (itself by default; `Logs` makes a StorageError of it).
-    Nothing is changed then, in memory or in the log. `recovery_point` is below what is on the disk for certain.
+    An append that fails changes nothing, a cut that fails may have cut in part. `recovery_point`
+    is below what is on the disk for certain.
     """
 
     __slots__ = (
@@ -272,7 +274,8 @@ class ReplicaLog:
         elif offset <= self._files.segments[0].base_offset:
             self._start_anew(offset)
         else:
-            end_offset = self._files.cut(offset)
+            with self._cutting():
+                end_offset = self._files.cut(offset)
             if end_offset < self.start_offset:
                 self._start_anew(offset)
             else:
@@ -294,20 +297,34 @@ class ReplicaLog:
         if offset <= self.start_offset:
             return
         self.start_offset = offset
-        self._files.delete_before(offset)
+        with self._cutting():
+            self._files.delete_before(offset)
         self._epochs.truncate_from_start(self.dir_name, offset)
 
     def _start_anew(self, offset: int) -> None:
-        self._files.restart(offset)
-        self._epochs.clear(self.dir_name)
+        with self._cutting():
+            self._files.restart(offset)
         self.start_offset = offset
         self._ends_at(offset)
+        self._epochs.clear(self.dir_name)
+
+    @contextlib.contextmanager
+    def _cutting(self) -> Iterator[None]:
+        """Where the disk stops in the middle, the log is what is left."""
+        try:
+            yield
+        except OSError:
+            first, self.end_offset = self._files.segments[0].base_offset, self._files.last.next_offset
+            self.start_offset = min(max(self.start_offset, first), self.end_offset)
+            self.recovery_point = min(self.recovery_point, self.end_offset)
+            self.high_watermark = self._high_watermark
+            raise
 
     def _ends_at(self, offset: int) -> None:
         self.end_offset = offset
-        self._epochs.truncate_from_end(self.dir_name, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.high_watermark = self._high_watermark
+        self._epochs.truncate_from_end(self.dir_name, offset)
 
     # Files.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 from bisect import bisect_right
@@ -23,14 +24,15 @@ class SegmentFiles:
     There is always one, if only in memory: its file is made when it can be.
     """
 
-    __slots__ = ("_disk", "_fresh", "dir_name", "segments")
+    __slots__ = ("_disk", "_fresh", "_has_new_names", "dir_name", "segments")
 
     def __init__(self, disk: Disk, dir_name: str) -> None:
         self._disk = disk
         self.dir_name = dir_name
         self.segments: list[Segment] = []
-        # Segments made or changed by us: what Kafka noted beside them is gone, and the directory is to be synced.
+        # Segments made or changed by us: what Kafka noted beside them is gone.
         self._fresh: set[int] = set()
+        self._has_new_names = True
 
     @property
     def last(self) -> Segment:
@@ -44,12 +46,16 @@ class SegmentFiles:
         for base_offset, next_base in zip_longest(bases, bases[1:]):
             segment = Segment(base_offset)
             size_bytes = self._disk.size(self._path(segment))
+            if not size_bytes and next_base is not None:
+                # What a roll left that could not be finished.
+                self._drop_file(segment.file_name)
+                continue
             self.segments.append(segment)
             if next_base is not None and (was_closed or next_base <= recovery_point):
                 segment.size_bytes, segment.next_offset = size_bytes, next_base
             elif not self._recover(segment, size_bytes, not was_closed, seen):
                 # As Kafka does: what follows a bad batch was not flushed either.
-                for later in bases[len(self.segments) :]:
+                for later in bases[bases.index(base_offset) + 1 :]:
                     self._drop_file(f"{later:020d}.log")
                 break
         if not self.segments:
@@ -79,9 +85,25 @@ class SegmentFiles:
         is_wide = headers[-1].last_offset - segment.base_offset > _OFFSET_RANGE_MAX
         if segment.size_bytes and (is_full or is_wide):
             self._disk.sync(self._path(segment))
-            self._begin(headers[0].base_offset)
-            segment = self.last
-        segment.load(self._disk, self.dir_name)
+            self._append_to_new(data, headers)
+        else:
+            segment.load(self._disk, self.dir_name)
+            self._append_to_last(data, headers)
+
+    def _append_to_new(self, data: bytes, headers: list[BatchHeader]) -> None:
+        try:
+            self.segments.append(Segment(headers[0].base_offset))
+            self._has_new_names = True
+            self._append_to_last(data, headers)
+        except OSError:
+            # It may begin after a gap: the next append may not go on from there.
+            segment = self.segments.pop()
+            with contextlib.suppress(OSError):
+                self._drop_file(segment.file_name)
+            raise
+
+    def _append_to_last(self, data: bytes, headers: list[BatchHeader]) -> None:
+        segment = self.last
         self._touch(segment)
         shift = segment.size_bytes
         self._disk.append(self._path(segment), data)
@@ -121,7 +143,7 @@ class SegmentFiles:
                 position = header.position
                 break
             next_offset = header.last_offset + 1
-        self._delete(self.segments[index + 1 :])
+        self._delete(self.segments[:index:-1])
         self._touch(segment)
         self._forget_producers(next_offset)
         self._disk.truncate(self._path(segment), position)
@@ -130,7 +152,7 @@ class SegmentFiles:
 
     def restart(self, offset: int) -> None:
         """Delete all and begin a segment at `offset`."""
-        self._delete(self.segments)
+        self._delete(self.segments[::-1])
         self._forget_producers(-1)
         self.segments.clear()
         self._begin(offset)
@@ -142,11 +164,12 @@ class SegmentFiles:
     def flush(self, recovery_point: int) -> None:
         """Force what lies at `recovery_point` and beyond to the disk, and the names of new files."""
         for segment in self.segments:
-            if segment.next_offset > recovery_point:
+            if segment.size_bytes and segment.next_offset > recovery_point:
                 self._disk.sync(self._path(segment))
-        if self._fresh:
+        if self._has_new_names:
             self._disk.sync(self.dir_name)
             self._disk.sync("")
+            self._has_new_names = False
 
     def _index(self, offset: int) -> int:
         return max(bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
@@ -157,11 +180,13 @@ class SegmentFiles:
     def _begin(self, base_offset: int) -> None:
         segment = Segment(base_offset)
         self.segments.append(segment)
+        self._has_new_names = True
         self._disk.append(self._path(segment), b"")
         self._fresh.add(base_offset)
 
     def _delete(self, segments: list[Segment]) -> None:
-        for segment in reversed(segments):
+        """Delete segments in this order: one that leaves no hole if it ends early."""
+        for segment in segments:
             self._touch(segment)
             self._drop_file(segment.file_name)
             self._fresh.discard(segment.base_offset)

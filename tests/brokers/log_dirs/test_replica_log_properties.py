@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from mockraft.brokers.log_dirs.failing_disk import FailingDisk
 from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
 from mockraft.wire import record_batch
@@ -147,3 +148,66 @@ TestReplicaLog: Callable[..., object] = LogMachine.TestCase
 LogMachine.TestCase.settings = settings(
     max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["append", "append", "follow", "truncate", "delete", "anew", "flush"]), st.floats(0, 1)),
+    max_size=25,
+)
+
+
+def attempt(log: ReplicaLog, what: str, share: float) -> None:
+    offset = log.start_offset + round(share * (log.end_offset - log.start_offset))
+    data = record_batch.encode([b"v" * round(90 * share)], base_offset=log.end_offset, leader_epoch=0, timestamp_ms=0)
+    if what == "append":
+        log.append_as_leader(data, log.end_offset // 3, 0)
+    elif what == "follow":
+        gap = round(3 * share)
+        epoch = log.latest_epoch or 0
+        log.append_as_follower(
+            record_batch.encode([b"f"], base_offset=log.end_offset + gap, leader_epoch=epoch, timestamp_ms=0)
+        )
+    elif what == "truncate":
+        log.truncate_to(offset)
+    elif what == "delete":
+        log.high_watermark = offset
+        log.advance_start_offset(offset)
+    elif what == "anew":
+        log.truncate_fully_at(log.end_offset + round(share))
+    else:
+        log.flush()
+
+
+def contents(log: ReplicaLog) -> list[bytes]:
+    found, offset = [], log.start_offset
+    while data := log.read(offset, 1):
+        found.append(data)
+        offset = record_batch.read_header(data, 0).last_offset + 1
+    return found
+
+
+@given(steps=STEPS, probability=st.floats(0, 0.4), seed=st.integers(0, 1000))
+@settings(max_examples=100, deadline=None)
+def test_a_log_on_a_disk_that_fails_now_and_then_is_what_its_files_say(
+    steps: list[tuple[str, float]], probability: float, seed: int
+) -> None:
+    disk = FailingDisk(MemoryDisk("/simulated/d0"))
+    config = LogConfig(segment_bytes=250)
+    log = ReplicaLog(disk, "t-0", config)
+    for index, (what, share) in enumerate(steps):
+        before, end_offset = contents(log), log.end_offset
+        disk.flaky(probability, seed + index)
+        failed = False
+        try:
+            attempt(log, what, share)
+        except OSError:
+            failed = True
+        disk.heal()
+        if failed and what in ("append", "follow"):
+            assert log.end_offset == end_offset
+        if failed:
+            assert set(contents(log)) <= set(before)
+        again = ReplicaLog(disk, "t-0", config, start_offset=log.start_offset)
+        assert contents(again) == contents(log)
+        assert (again.start_offset, again.end_offset) == (log.start_offset, log.end_offset)
+        log = again if share > 0.8 else log
