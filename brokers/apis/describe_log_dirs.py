@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from mockraft.brokers.apis.api import Api, RequestContext
-from mockraft.brokers.log_dirs.logs import HeldLog, Logs
+from mockraft.brokers.log_dirs.log_loading import HeldLog
+from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from mockraft.wire.messages.describe_log_dirs_response import (

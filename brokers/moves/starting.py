@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import StorageError
-from mockraft.brokers.log_dirs.logs import HeldLog
+from mockraft.brokers.log_dirs.log_loading import HeldLog
 from mockraft.brokers.moves.recovery import Found, Recovery, recover
 from mockraft.brokers.observer import FatalError
 
