@@ -1,0 +1,91 @@
+"""What docs/simulated-brokers.md quotes."""
+
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from mockraft import BrokerState, Controller, SimulatedBroker
+from mockraft.brokers.lifecycle import End
+
+
+def test_clients_use_a_cluster_of_simulated_brokers() -> None:
+    with Controller.sync(brokers=3) as controller:
+        admin = AdminClient({"bootstrap.servers": controller.bootstrap_servers})
+        admin.create_topics([NewTopic("orders", num_partitions=1, replication_factor=3)])["orders"].result()
+
+        producer = Producer({"bootstrap.servers": controller.bootstrap_servers, "acks": "all"})
+        producer.produce("orders", b"two teas")
+        assert producer.flush(10) == 0
+
+        alone = {"group.id": "nobody's", "enable.auto.commit": False}
+        consumer = Consumer({"bootstrap.servers": controller.bootstrap_servers, **alone})
+        consumer.assign([TopicPartition("orders", 0, 0)])
+        message = consumer.poll(10)
+        consumer.close()
+        assert message is not None
+        assert message.value() == b"two teas"
+
+
+def test_a_leader_is_gone_and_another_one_leads() -> None:
+    with Controller.sync(brokers=3, session_timeout_ms=2000) as controller:
+        admin = AdminClient({"bootstrap.servers": controller.bootstrap_servers})
+        admin.create_topics([NewTopic("orders", num_partitions=1, replication_factor=3)])["orders"].result()
+        leader = admin.list_topics("orders").topics["orders"].partitions[0].leader
+
+        controller.brokers[leader].kill()
+
+        producer = Producer({"bootstrap.servers": controller.bootstrap_servers, "acks": "all"})
+        producer.produce("orders", b"two teas")
+        assert producer.flush(30) == 0
+        assert admin.list_topics("orders").topics["orders"].partitions[0].leader != leader
+
+        controller.start_broker(leader)
+
+
+async def test_a_broker_keeps_its_replicas_in_real_directories(tmp_path: Path) -> None:
+    disks = [tmp_path / "disk-1", tmp_path / "disk-2"]
+    async with Controller(session_timeout_ms=1000) as controller:
+        broker = await controller.start_broker(1, log_dirs=disks)
+        before = broker.life.broker_epoch
+        await broker.shut_down()
+
+        again = await controller.start_broker(1, log_dirs=disks)
+        assert again.config.previous_broker_epoch == before
+        assert [view.directory_id for view in again.log_dirs.values()] == [
+            view.directory_id for view in broker.log_dirs.values()
+        ]
+    assert "cluster.id" in (tmp_path / "disk-1" / "meta.properties").read_text()
+
+
+def test_a_disk_fails_and_its_leaders_move(tmp_path: Path) -> None:
+    with Controller.sync(brokers=2) as controller:
+        broker = controller.start_broker(3, log_dirs=[tmp_path / "disk-1", tmp_path / "disk-2"])
+        admin = AdminClient({"bootstrap.servers": controller.bootstrap_servers})
+        admin.create_topics([NewTopic("orders", num_partitions=6, replication_factor=2)])["orders"].result()
+
+        def led_by_broker_3() -> set[str]:
+            topic = admin.list_topics("orders").topics["orders"]
+            return {f"orders-{n}" for n, partition in topic.partitions.items() if partition.leader == 3}
+
+        before = led_by_broker_3()
+        on_disk_2 = set(broker.log_dirs[str(tmp_path / "disk-2")].replicas)
+
+        broker.fail_log_dir(tmp_path / "disk-2")
+
+        while led_by_broker_3() & on_disk_2:
+            pass
+        assert led_by_broker_3() == before - on_disk_2
+        assert broker.state is BrokerState.RUNNING
+
+
+async def test_a_broker_alone_on_any_controller() -> None:
+    async with (
+        Controller() as controller,
+        SimulatedBroker.joining(
+            controller.bootstrap, controller.cluster_id, 1, rack="north", session_timeout_ms=3000
+        ) as broker,
+    ):
+        await broker.wait_until(BrokerState.RUNNING)
+        assert broker.heartbeats > 0
+        await broker.shut_down()
+        assert broker.end is End.GRANTED
