@@ -184,7 +184,7 @@ def _how_to_format(error: LogDirsError, broker_id: int, cluster_id: str | None, 
     """What to type where directories are not formatted."""
     from mockraft.brokers.log_dirs.ensemble import Refusal
 
-    if error.refusal not in (Refusal.NOT_FORMATTED, Refusal.NONE_READABLE):
+    if error.refusal is not Refusal.NOT_FORMATTED:
         return ""
     named = " ".join(f"--log-dir {path}" for path in options["paths"])
     more = f" --metadata-log-dir {options['metadata_log_dir']}" if options["metadata_log_dir"] else ""

@@ -102,9 +102,11 @@ def decide(
 
 def _none_readable(found: Sequence[DirFound]) -> LogDirsError:
     reasons = "; ".join(each.error or f"{each.path} has none" for each in found)
+    text = f"No readable {META_PROPERTIES} files found. ({reasons})"
+    if any(each.is_empty for each in found):
+        return LogDirsError(Refusal.NOT_FORMATTED, f"{text} Format the directories first: mockraft format.")
     return LogDirsError(
-        Refusal.NONE_READABLE,
-        f"No readable {META_PROPERTIES} files found. ({reasons}) Format the directories first: mockraft format.",
+        Refusal.NONE_READABLE, f"{text} Restore the files, or empty the directories and format them anew."
     )
 
 

@@ -37,7 +37,7 @@ A, B, M = dir_at("/a"), dir_at("/b"), dir_at("/m")
 NO_ID = dir_at("/b", MetaProperties(1, CLUSTER, 8, others={"kept": "yes"}))
 
 REFUSED: dict[str, tuple[Refusal, Callable[[], Start]]] = {
-    "nothing is formatted": (Refusal.NONE_READABLE, lambda: start(dir_at("/a", None), dir_at("/b", None))),
+    "nothing is formatted": (Refusal.NOT_FORMATTED, lambda: start(dir_at("/a", None), dir_at("/b", None))),
     "nothing can be read": (Refusal.NONE_READABLE, lambda: start(failed("/a"), failed("/b"))),
     "one is not formatted": (Refusal.NOT_FORMATTED, lambda: start(A, dir_at("/b", None))),
     "the metadata dir is not formatted": (Refusal.NOT_FORMATTED, lambda: start(A, dir_at("/m", None), metadata="/m")),
