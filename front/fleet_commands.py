@@ -6,9 +6,9 @@ import contextlib
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 from mockraft.broker_commands import NO_CONTROLLER, client_security, host_and_port
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 GONE_WRONG = 1
 BROKERS_A_PROCESS = 2_500
 STARTS_PER_S = 500
+PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 
 ABOUT = """Run many simulated brokers on any KRaft controller, mockraft's or Kafka's, in a few processes.
 
@@ -127,12 +128,15 @@ def fleet(
         for_s=for_s,
         live=sys.stdout.isatty() and not plain and os.environ.get("TERM") != "dumb",
     )
-    with _open_for_writing(json_file) as out:
+    draw = _plotter(plot_file)
+    with _open_for_writing(json_file, "--json") as out:
         summary = run_fleet(order)
         if summary is None:
             raise typer.Exit(NO_CONTROLLER)
         if out is not None:
             out.write(to_json(summary))
+    if draw is not None:
+        draw(summary)
     if summary["went_wrong"]:
         raise typer.Exit(GONE_WRONG)
 
@@ -150,7 +154,7 @@ def _actions(racks: dict[int, str | None], ramp_s: float, script: Path | None, s
 
 
 @contextlib.contextmanager
-def _open_for_writing(path: Path | None) -> Iterator[TextIO | None]:
+def _open_for_writing(path: Path | None, option: str) -> Iterator[TextIO | None]:
     """The file, tried before the run: an hour of measuring shall not end with a bad path."""
     if path is None:
         yield None
@@ -158,6 +162,21 @@ def _open_for_writing(path: Path | None) -> Iterator[TextIO | None]:
     try:
         out = path.open("w")
     except OSError as error:
-        raise typer.BadParameter(f"cannot write {path}: {error.strerror}", param_hint="--json") from None
+        raise typer.BadParameter(f"cannot write {path}: {error.strerror}", param_hint=option) from None
     with out:
         yield out
+
+
+def _plotter(path: Path | None) -> Callable[[dict[str, Any]], None] | None:
+    """What draws a summary, tried before the run as well."""
+    if path is None:
+        return None
+    if path.suffix not in PLOT_SUFFIXES:
+        raise typer.BadParameter(f"{path} ends in none of {', '.join(PLOT_SUFFIXES)}", param_hint="--plot")
+    try:
+        from mockraft.fleet_plot import draw
+    except ModuleNotFoundError as error:
+        about = f"needs {error.name}, which is not installed: pip install 'mockraft[bench]'"
+        raise typer.BadParameter(about, param_hint="--plot") from None
+    with _open_for_writing(path, "--plot"):
+        return lambda summary: draw(summary, path)

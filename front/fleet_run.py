@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mockraft.broker_commands import IN_THE_CLEAR
 from mockraft.brokers.fleet import ask_cluster_id
 from mockraft.brokers.fleet.crew import Crew
 from mockraft.brokers.fleet.plan import Action
 from mockraft.brokers.fleet.share import dealt
-from mockraft.brokers.fleet.summary import Course, Sample
+from mockraft.brokers.fleet.summary import Course, Sample, done_to
 from mockraft.signals import end_tasks, stop_on_signals
 from mockraft.wire.client import DisconnectedError
 from mockraft.wire.client_security import ClientSecurity
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 SAMPLE_S = 1.0
 
@@ -65,14 +69,20 @@ async def _run(order: FleetOrder) -> dict[str, Any] | None:
             await _until_over(order, crew, course, told_to_end)
         finally:
             await crew.kill()
-    summary = {"seed": order.told["seed"], "processes": len(shares), **course.summary(crew.figures, crew.lost)}
+    summary = {
+        "seed": order.told["seed"],
+        "processes": len(shares),
+        **course.summary(crew.figures, crew.lost),
+        "actions": done_to(order.actions),
+    }
     for line in _farewell(summary):
         print(line, flush=True)
     return summary
 
 
 async def _until_over(order: FleetOrder, crew: Crew, course: Course, told_to_end: asyncio.Event) -> None:
-    print(f"mockraft fleet: {len(order.racks):,} brokers in {len(crew.shares)} processes", flush=True)
+    count = len(crew.shares)
+    print(f"mockraft fleet: {len(order.racks):,} brokers in {count} process{'es' if count > 1 else ''}", flush=True)
     await crew.start()
     show = asyncio.ensure_future(_show(order, crew, course))
     waiting = asyncio.ensure_future(told_to_end.wait())
@@ -103,12 +113,25 @@ async def _ask_cluster_id(order: FleetOrder) -> str | None:
 
 
 async def _show(order: FleetOrder, crew: Crew, course: Course) -> None:
-    """A line a second."""
+    """A line a second, or a table in a terminal."""
     began_s = asyncio.get_running_loop().time()
-    while True:
-        await asyncio.sleep(SAMPLE_S)
-        sample = course.see(crew.figures, asyncio.get_running_loop().time() - began_s)
-        print(_line(sample), flush=True)
+    with _table(order, crew, course) if order.live else contextlib.nullcontext() as table:
+        while True:
+            await asyncio.sleep(SAMPLE_S)
+            sample = course.see(crew.figures, asyncio.get_running_loop().time() - began_s)
+            if table is None:
+                print(_line(sample), flush=True)
+            else:
+                table.refresh()
+
+
+def _table(order: FleetOrder, crew: Crew, course: Course) -> Live:
+    from mockraft.fleet_screen import FleetScreen
+    from rich.live import Live
+
+    where = ",".join(f"{host}:{port}" for host, port in order.bootstrap)
+    screen = FleetScreen(where, len(crew.shares), order.actions, lambda: crew.figures, course)
+    return Live(screen, screen=True, auto_refresh=False, vertical_overflow="crop")
 
 
 def _line(sample: Sample) -> str:

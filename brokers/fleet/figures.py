@@ -17,7 +17,8 @@ class Figures:
     `started` are those that run or try to, `registered`, `unfenced` and `fenced` as the metadata log has it, `running`
     by their own state. `answered` counts heartbeats, `errors` refusals by name. `mistakes` has, by broker id, how often
     the controller fenced it though it was well; `died` why a broker had to stop though nobody told it to.
-    `memory_bytes` is what the processes have more than before the first broker; `cpu_s` their CPU time.
+    `registered_s` and `unfenced_s` are when all were, for the first time. `memory_bytes` is what the processes have
+    more than before the first broker; `cpu_s` their CPU time.
     """
 
     brokers: int = 0
@@ -32,6 +33,8 @@ class Figures:
     errors: Counter[str] = field(default_factory=Counter)
     mistakes: Counter[int] = field(default_factory=Counter)
     died: dict[int, str] = field(default_factory=dict)
+    registered_s: float | None = None
+    unfenced_s: float | None = None
     latency: Histogram = field(default_factory=Histogram)
 
     def plus(self, other: Figures) -> Figures:
@@ -41,13 +44,18 @@ class Figures:
             self.errors + other.errors,
             self.mistakes + other.mistakes,
             self.died | other.died,
+            _later(self, other, self.registered_s, other.registered_s),
+            _later(self, other, self.unfenced_s, other.unfenced_s),
             self.latency.plus(other.latency),
         )
 
     def to_tree(self) -> dict[str, Any]:
         """As JSON has it; :func:`figures_of` reads it."""
         latency = {"counts": list(self.latency.counts.items()), "largest_s": self.latency.largest_s}
-        return {**{name: getattr(self, name) for name in (*_SUMS, "errors", "mistakes", "died")}, "latency": latency}
+        return {
+            **{name: getattr(self, name) for name in (*_SUMS, *_TIMES, "errors", "mistakes", "died")},
+            "latency": latency,
+        }
 
 
 _SUMS = (
@@ -61,6 +69,7 @@ _SUMS = (
     "memory_bytes",
     "cpu_s",
 )
+_TIMES = ("registered_s", "unfenced_s")
 
 
 def figures_of(tree: dict[str, Any]) -> Figures:
@@ -79,3 +88,10 @@ def merged(parts: Iterable[Figures]) -> Figures:
     for part in parts:
         total = total.plus(part)
     return total
+
+
+def _later(one: Figures, other: Figures, at_s: float | None, other_at_s: float | None) -> float | None:
+    """When something is true of both, if it is of each that has brokers at all."""
+    if not one.brokers or not other.brokers:
+        return at_s if one.brokers else other_at_s
+    return None if at_s is None or other_at_s is None else max(at_s, other_at_s)

@@ -7,16 +7,18 @@ import dataclasses
 import random
 import time
 from collections import Counter
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from types import TracebackType
+from typing import Any, Self
 
 from mockraft.brokers.broker import SimulatedBroker
-from mockraft.brokers.config import BrokerConfig, draw_config
+from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of
 from mockraft.brokers.fleet.figures import Figures
 from mockraft.brokers.fleet.histogram import Histogram
 from mockraft.brokers.fleet.memory import resident_bytes
-from mockraft.brokers.fleet.plan import Act, Action
-from mockraft.brokers.fleet.share import Share
+from mockraft.brokers.fleet.plan import Act, Action, plan
+from mockraft.brokers.fleet.script import Step
+from mockraft.brokers.fleet.share import OWN_REPLICATION_BROKERS_MAX, Share
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.log_dirs.directory_ids import draw_uuid
 from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
@@ -24,6 +26,7 @@ from mockraft.brokers.metadata_view import Registration
 from mockraft.brokers.shared_replication import SharedReplication
 from mockraft.wire.client_security import ClientSecurity
 
+POLL_MS = 20
 STARTS_AT_ONCE = 10
 """So many actions of one moment are done before the connections get their turn."""
 
@@ -73,11 +76,72 @@ class FleetRunner:
         self._died: dict[int, str] = {}
         self._latency = Histogram()
         self._registered = self._unfenced = 0
+        self._began_s = 0.0
+        self._registered_s: float | None = None
+        self._unfenced_s: float | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._members = {broker_id: _Member(self, self._config(broker_id)) for broker_id in share.racks}
         reader = self._config(next(iter(share.racks)))
         self._log = SharedReplication(reader, share.racks, self._heard)
         self._memory_before = 0
+        self._running: asyncio.Task[None] | None = None
+
+    @classmethod
+    def joining(
+        cls,
+        bootstrap: str,
+        cluster_id: str,
+        count: int,
+        *,
+        racks: Sequence[str | None] = (None,),
+        ramp_ms: int = 0,
+        script: Sequence[Step] = (),
+        seed: int = 1,
+        **options: Any,
+    ) -> Self:
+        """Brokers 1 to `count` on the controllers at `bootstrap`, racks dealt out in turn; options are a Share's.
+
+        Raises ValueError for a bootstrap that is no host:port and for a script that cannot be followed.
+
+        async with FleetRunner.joining(controller.bootstrap, controller.cluster_id, 100) as fleet:
+            await fleet.until(lambda figures: figures.unfenced == 100)
+        """
+        of_broker = {number + 1: racks[number % len(racks)] for number in range(count)}
+        options.setdefault("shares_replication", count > OWN_REPLICATION_BROKERS_MAX)
+        return cls(
+            Share(
+                bootstrap=tuple(map(endpoint_of, bootstrap.split(","))),
+                cluster_id=cluster_id,
+                racks=of_broker,
+                actions=plan(of_broker, ramp_ms, script, seed),
+                seed=seed,
+                **options,
+            )
+        )
+
+    async def __aenter__(self) -> Self:
+        self._running = asyncio.ensure_future(self.run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        await self.leave(self.share.session_timeout_ms)
+
+    async def until(self, condition: Callable[[Figures], bool], timeout_ms: int = 30_000) -> Figures:
+        """The figures once the condition holds for them and the script is through. Raises TimeoutError with them."""
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                if self._running is not None:
+                    await asyncio.shield(self._running)
+                while not condition(figures := self.figures()):
+                    await asyncio.sleep(POLL_MS / 1000)
+                return figures
+        except TimeoutError:
+            raise TimeoutError(f"not so within {timeout_ms} ms: {self.figures()}") from None
 
     @property
     def brokers(self) -> dict[int, SimulatedBroker]:
@@ -99,6 +163,8 @@ class FleetRunner:
             errors=+self._errors,
             mistakes=self._mistakes,
             died=self._died,
+            registered_s=self._registered_s,
+            unfenced_s=self._unfenced_s,
             latency=self._latency,
         )
 
@@ -107,9 +173,9 @@ class FleetRunner:
         self._memory_before = resident_bytes()
         self._log.start()
         loop = asyncio.get_running_loop()
-        began_s = loop.time()
+        self._began_s = loop.time()
         for number, action in enumerate(self.share.actions):
-            wait_s = began_s + action.at_ms / 1000 - loop.time()
+            wait_s = self._began_s + action.at_ms / 1000 - loop.time()
             if wait_s > 0 or number % STARTS_AT_ONCE == 0:
                 await asyncio.sleep(max(0.0, wait_s))
             self._do(action)
@@ -234,6 +300,11 @@ class FleetRunner:
     def _heard(self, broker_id: int, before: Registration | None, after: Registration | None) -> None:
         self._registered += (after is not None) - (before is not None)
         self._unfenced += _is_unfenced(after) - _is_unfenced(before)
+        now_s = asyncio.get_running_loop().time()
+        if self._registered_s is None and self._registered == len(self._members):
+            self._registered_s = now_s - self._began_s
+        if self._unfenced_s is None and self._unfenced == len(self._members):
+            self._unfenced_s = now_s - self._began_s
         if before is None or after is None or before.fenced or not after.fenced:
             return
         if before.broker_epoch != after.broker_epoch:
@@ -241,7 +312,7 @@ class FleetRunner:
         member = self._members[broker_id]
         # The log also tells of lives before this one, and of other fleets.
         is_this_life = member.broker is not None and member.broker.life.broker_epoch == after.broker_epoch
-        if is_this_life and asyncio.get_running_loop().time() > member.excused_until_s:
+        if is_this_life and now_s > member.excused_until_s:
             self._mistakes[broker_id] += 1
 
 

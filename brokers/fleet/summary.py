@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mockraft.brokers.fleet.figures import Figures
 from mockraft.brokers.fleet.histogram import Histogram
+from mockraft.brokers.fleet.plan import Act, Action
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "max": 1.0}
 
@@ -28,17 +31,13 @@ class Sample(NamedTuple):
 
 @dataclass(slots=True)
 class Course:
-    """What was seen of a run so far; :meth:`see` it now and then.
-
-    `registered_s` and `unfenced_s` are when all of the fleet were registered and unfenced for the first time.
-    """
+    """What was seen of a run so far; :meth:`see` it now and then."""
 
     samples: list[Sample] = field(default_factory=list)
-    registered_s: float | None = None
-    unfenced_s: float | None = None
     memory_bytes_per_broker: float | None = None
     _before: Figures = field(default_factory=Figures)
     _at_unfenced: Figures | None = None
+    _at_unfenced_s: float = 0.0
     _last_s: float = 0.0
 
     def see(self, figures: Figures, at_s: float) -> Sample:
@@ -59,10 +58,8 @@ class Course:
         )
         self.samples.append(sample)
         self._before, self._last_s = figures, at_s
-        if self.registered_s is None and figures.registered == figures.brokers > 0:
-            self.registered_s = round(at_s, 2)
-        if self.unfenced_s is None and figures.unfenced == figures.brokers > 0:
-            self.unfenced_s, self._at_unfenced = round(at_s, 2), figures
+        if self._at_unfenced is None and figures.unfenced_s is not None:
+            self._at_unfenced, self._at_unfenced_s = figures, at_s
         if figures.running == figures.brokers > 0:
             self.memory_bytes_per_broker = figures.memory_bytes / figures.brokers
         return sample
@@ -70,8 +67,8 @@ class Course:
     def summary(self, figures: Figures, lost: list[str]) -> dict[str, Any]:
         """The run as JSON has it, `figures` being the last ones."""
         steady = None
-        if self._at_unfenced is not None and self.unfenced_s is not None:
-            since_s = max(self._last_s - self.unfenced_s, 1e-9)
+        if self._at_unfenced is not None:
+            since_s = max(self._last_s - self._at_unfenced_s, 1e-9)
             steady = _heartbeats(
                 self._before.latency.minus(self._at_unfenced.latency),
                 (self._before.answered - self._at_unfenced.answered) / since_s,
@@ -79,9 +76,9 @@ class Course:
         per_broker = self.memory_bytes_per_broker
         return {
             "brokers": figures.brokers,
-            "went_wrong": bool(figures.mistakes or figures.died or lost or self.registered_s is None),
-            "all_registered_after_s": self.registered_s,
-            "all_unfenced_after_s": self.unfenced_s,
+            "went_wrong": bool(figures.mistakes or figures.died or lost or figures.unfenced_s is None),
+            "all_registered_after_s": _rounded(figures.registered_s),
+            "all_unfenced_after_s": _rounded(figures.unfenced_s),
             "heartbeats": _heartbeats(figures.latency, figures.answered / max(self._last_s, 1e-9)),
             "heartbeats_once_all_were_unfenced": steady,
             "errors": dict(figures.errors),
@@ -92,6 +89,18 @@ class Course:
             "cpu_s": round(figures.cpu_s, 2),
             "samples": [sample._asdict() for sample in self.samples],
         }
+
+
+def done_to(actions: Iterable[Action]) -> list[dict[str, Any]]:
+    """What was done to how many brokers in which second; the starts of the ramp are left out."""
+    counts: Counter[tuple[int, str]] = Counter()
+    seen: set[int] = set()
+    for action in actions:
+        if action.act is Act.START and action.broker_id not in seen:
+            seen.add(action.broker_id)
+        else:
+            counts[action.at_ms // 1000, action.act.value] += 1
+    return [{"at_s": at_s, "act": act, "brokers": count} for (at_s, act), count in sorted(counts.items())]
 
 
 def _heartbeats(latency: Histogram, per_s: float) -> dict[str, Any]:
