@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +16,7 @@ from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of
 from mockraft.brokers.log_dirs.directory_ids import draw_uuid
 from mockraft.kafka_processes import KafkaBroker
-from mockraft.wire import client
+from mockraft.wire import client, error_codes
 from mockraft.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -88,7 +87,8 @@ class Real:
 
     async def lose(self, number: int) -> None:
         folder = self.process.log_dirs[number]
-        shutil.rmtree(folder)
+        # At once: the broker goes on writing to what is still there.
+        folder.rename(folder.with_name(f"gone-{number}"))
         folder.write_text("a file where a directory was")
 
     async def replace(self, number: int) -> None:
@@ -224,16 +224,22 @@ class Life:
         return [e for e in found if e.api in apis and e.request.broker_id == self.broker.broker_id]
 
     def chapter(self, title: str) -> None:
-        """What was said since the last chapter, without repetitions, and without what is a matter of milliseconds.
+        """What was said and accepted since the last chapter, without repetitions and what is a matter of milliseconds.
 
-        That is whether a heartbeat falls between having caught up and being ready.
+        That is whether a heartbeat falls between having caught up and being ready, whether the session of the last life
+        is over when a registration comes, and whether that is before or after an assignment: they come last.
         """
         said: list[Any] = [title]
+        assigned = []
         for exchange in self.told("BrokerRegistration", "BrokerHeartbeat", "AssignReplicasToDirs"):
-            line = (exchange.api, getattr(self, exchange.api)(exchange.request), exchange.response.error_code)
-            if line != said[-1] and line[1] != CAUGHT_UP:
+            line = (exchange.api, getattr(self, exchange.api)(exchange.request))
+            if exchange.response.error_code != error_codes.NONE:
+                continue
+            if exchange.api == "AssignReplicasToDirs":
+                assigned.append(line)
+            elif line != said[-1] and line[1] != CAUGHT_UP:
                 said.append(line)
-        self.story.append(said)
+        self.story.append([*said, *assigned])
         self._heard = len(self.controller.journal.exchanges())
 
     def _named(self, directory_ids: Any) -> Any:
@@ -316,4 +322,19 @@ async def test_a_directory_fails_and_is_replaced(tmp_path: Path) -> None:
         await broker.stop()
 
     real, simulated = await both(tmp_path, live)
+    assert simulated == real
+
+
+async def test_a_directory_that_the_file_cordons(tmp_path: Path) -> None:
+    async def live(life: Life, broker: Broker) -> None:
+        await broker.start()
+        life.learn("d0", "d1")
+        await life.quiet()
+        life.chapter("started")
+        await life.create("orders", 3)
+        await life.placed("orders")
+        life.story.append(life.places("orders"))
+        await broker.stop()
+
+    real, simulated = await both(tmp_path, live, cordoned="d0")
     assert simulated == real
