@@ -1,0 +1,77 @@
+"""A broker loses a disk: who leads then, what the controller is told, and what a start makes of it (KIP-858)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import AdminClient, NewTopic
+from mockraft import BrokerState, Controller, SimulatedBroker
+from mockraft.wire import api_keys
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def create_topic(bootstrap: str, name: str, partitions: int, replicas: int) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    created = admin.create_topics([NewTopic(name, partitions, replicas)])[name]
+    await asyncio.to_thread(created.result, 20)
+
+
+async def test_the_leaders_of_a_failed_disk_move_and_no_others() -> None:
+    async with Controller(brokers=2) as controller:
+        first = await controller.start_broker(3, log_dir_paths=("/data/d0", "/data/d1"))
+        await create_topic(first.bootstrap_servers, "orders", partitions=6, replicas=3)
+        topic = controller.running.controller.image.topics.by_name["orders"]
+        await until(lambda: len(first.directories.placed) == 6)
+        await until(lambda: not first.queued_replica_to_dir_assignments)
+
+        first.fail_log_dir("/data/d1")
+
+        failed = first.directories.find("/data/d1").directory_id
+        kept = first.directories.find("/data/d0").directory_id
+        brokers = controller.running.controller.image.cluster.brokers
+        await until(lambda: brokers[3].log_dirs == (kept,))
+        for index, partition in topic.partitions.items():
+            lost = first.directories.placed[topic.topic_id, index] == failed
+            assert (3 in partition.isr) is not lost
+            assert not (lost and partition.leader == 3)
+
+        last = controller.journal.exchanges(api_keys.BROKER_HEARTBEAT)
+        assert failed in [e.request for e in last if e.request.broker_id == 3][-1].offline_log_dirs
+        assert first.state is BrokerState.RUNNING
+
+
+async def test_a_broker_without_a_disk_stops_without_a_word() -> None:
+    async with Controller() as controller:
+        broker = await controller.start_broker(1, log_dir_paths=("/data/d0",))
+        broker.fail_log_dir("/data/d0")
+        await broker.wait_stopped()
+        assert broker.epitaph == "all log dirs have failed"
+
+
+async def test_a_replaced_disk_is_filled_again(tmp_path: Path) -> None:
+    paths = [tmp_path / "d0", tmp_path / "d1"]
+    async with Controller(session_timeout_ms=1000) as controller:
+        cluster = (controller.bootstrap, controller.cluster_id)
+        async with SimulatedBroker.joining(*cluster, 1, log_dirs=paths) as broker:
+            await broker.wait_until(BrokerState.RUNNING)
+            await create_topic(broker.bootstrap_servers, "orders", partitions=4, replicas=1)
+            await until(lambda: len(broker.directories.placed) == 4)
+            await until(lambda: not broker.queued_replica_to_dir_assignments)
+            old = broker.directories.find(paths[1]).directory_id
+
+        paths[1].rename(tmp_path / "taken out")
+        async with SimulatedBroker.joining(*cluster, 1, log_dirs=paths) as broker:
+            await broker.wait_until(BrokerState.RUNNING)
+            new = broker.directories.find(paths[1]).directory_id
+            assert new != old
+            partitions = controller.running.controller.image.topics.by_name["orders"].partitions
+            await until(lambda: old not in {each.directories[0] for each in partitions.values()})
+            assert new in {each.directories[0] for each in partitions.values()}
