@@ -1,0 +1,198 @@
+"""A real broker and a simulated one are asked the same in every version: what they say must be the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mockraft.wire import api_keys, client, json_form, messages
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from mockraft.wire.uuids import text_of
+
+pytestmark = pytest.mark.real_kafka
+
+REAL, SIMULATED = 1, 2
+NOT_SERVED = {
+    "OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup",
+    "DescribeGroups", "ListGroups", "DeleteGroups", "OffsetDelete", "ConsumerGroupHeartbeat", "ConsumerGroupDescribe",
+    "StreamsGroupHeartbeat", "StreamsGroupDescribe", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn",
+    "WriteTxnMarkers", "TxnOffsetCommit", "DescribeProducers", "DescribeTransactions", "ListTransactions",
+    "ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge", "InitializeShareGroupState",
+    "ReadShareGroupState", "WriteShareGroupState", "DeleteShareGroupState", "ReadShareGroupStateSummary",
+    "DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets",
+}  # fmt: skip
+"""What only a broker with coordinators of groups and transactions has."""
+
+
+def asked(name: str, version: int, **fields: Any) -> Any:
+    """A request out of Kafka's JSON form in this version."""
+    return json_form.from_json(messages.by_name(f"{name}Request"), fields, version)
+
+
+def versions(name: str, least: int = 0) -> range:
+    message = messages.by_name(f"{name}Request")
+    return range(max(least, message.min_version), message.max_version + 1)
+
+
+def assigned(name: str, *replicas: list[int], **configs: str) -> CreatableTopic:
+    return CreatableTopic(
+        name=name,
+        num_partitions=-1,
+        replication_factor=-1,
+        assignments=[CreatableReplicaAssignment(partition_index=n, broker_ids=ids) for n, ids in enumerate(replicas)],
+        configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
+    )
+
+
+@pytest.mark.parametrize("version", versions("ApiVersions"))
+async def test_api_versions(pair: Any, version: int) -> None:
+    keys = {messages.request(key).api_key: name.removesuffix("Request") for key, name in messages.REQUESTS.items()}
+
+    def served(tree: Any) -> Any:
+        tree["apiKeys"] = [api for api in tree["apiKeys"] if keys[api["apiKey"]] not in NOT_SERVED]
+        return tree
+
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    told = await pair.same(request, version, served)
+    assert len(told["apiKeys"]) > 30
+
+
+def metadata(version: int, topics: Any, *, operations: bool = False) -> Any:
+    fields: dict[str, Any] = {"topics": topics}
+    if version >= 4:
+        fields["allowAutoTopicCreation"] = False
+    if 8 <= version <= 10:
+        fields["includeClusterAuthorizedOperations"] = operations
+    if version >= 8:
+        fields["includeTopicAuthorizedOperations"] = operations
+    return asked("Metadata", version, **fields)
+
+
+@pytest.mark.parametrize("version", versions("Metadata"))
+@pytest.mark.parametrize("names", [["both", "none", "no/name", "single", "__consumer_offsets"], [], None])
+async def test_metadata(pair: Any, version: int, names: list[str] | None) -> None:
+    if names is None and version == 0:
+        names = []
+    named = None if names is None else [{"name": name} for name in names]
+    if named and version >= 10:
+        named = [{**each, "topicId": text_of(bytes(16))} for each in named]
+    told = await pair.same(metadata(version, named, operations=True), version)
+    assert {broker["nodeId"] for broker in told["brokers"]} == {REAL, SIMULATED}
+
+
+@pytest.mark.parametrize("version", versions("Metadata", 10))
+@pytest.mark.parametrize("with_name", [False, True])
+async def test_metadata_by_topic_id(pair: Any, version: int, with_name: bool) -> None:
+    ids = [pair.topic_ids["both"], b"u" * 16]
+    named = [{"topicId": text_of(each), "name": "both" if with_name else None} for each in ids]
+    told = await pair.same(metadata(version, named), version)
+    assert len(told["topics"]) == 2
+
+
+@pytest.mark.parametrize("version", versions("DescribeCluster"))
+@pytest.mark.parametrize("endpoint_type", [1, 2, 7])
+async def test_describe_cluster(pair: Any, version: int, endpoint_type: int) -> None:
+    fields: dict[str, Any] = {"includeClusterAuthorizedOperations": True}
+    if version >= 1:
+        fields["endpointType"] = endpoint_type
+    if version >= 2:
+        fields["includeFencedBrokers"] = True
+    told = await pair.same(asked("DescribeCluster", version, **fields), version)
+    assert told["errorCode"] == (0 if version == 0 else {1: 0, 2: 114, 7: 115}[endpoint_type])
+
+
+@pytest.mark.parametrize(
+    ("names", "limit", "cursor"),
+    [
+        ([], 2000, None),
+        ([], 1, None),
+        (["both", "single"], 2, {"topicName": "both", "partitionIndex": 1}),
+        (["none", "both", "no/name"], 2000, None),
+        (["both"], 2000, {"topicName": "single", "partitionIndex": 0}),
+        (["both"], 2000, {"topicName": "both", "partitionIndex": -1}),
+        (["both"], 0, {"topicName": "both", "partitionIndex": 7}),
+    ],
+)
+async def test_describe_topic_partitions(pair: Any, names: list[str], limit: int, cursor: Any) -> None:
+    fields = {"topics": [{"name": name} for name in names], "responsePartitionLimit": limit, "cursor": cursor}
+    told = await pair.same(asked("DescribeTopicPartitions", 0, **fields), 0)
+    assert told["topics"] or not names
+
+
+ABOUT = {
+    "DescribeClientQuotas": [
+        {"components": [], "strict": False},
+        {"components": [{"entityType": "user", "matchType": 0, "match": "u"}], "strict": True},
+        {"components": [{"entityType": "client-id", "matchType": 1, "match": None}], "strict": False},
+        {"components": [{"entityType": "group", "matchType": 2, "match": None}], "strict": False},
+        {"components": [{"entityType": "user", "matchType": 9, "match": None}], "strict": False},
+    ],
+    "DescribeUserScramCredentials": [{"users": None}, {"users": [{"name": "u"}, {"name": "v"}, {"name": "v"}]}],
+    "DescribeDelegationToken": [{"owners": None}],
+    "RenewDelegationToken": [{"hmac": "aGFsbG8=", "renewPeriodMs": -1}],
+    "ExpireDelegationToken": [{"hmac": "aGFsbG8=", "expiryTimePeriodMs": -1}],
+    "ListPartitionReassignments": [{"timeoutMs": 1000, "topics": None}],
+    "SaslHandshake": [{"mechanism": "PLAIN"}],
+    "SaslAuthenticate": [{"authBytes": ""}],
+}
+
+
+@pytest.mark.parametrize(("name", "number"), [(name, n) for name, all_of in ABOUT.items() for n in range(len(all_of))])
+async def test_what_else_is_told(pair: Any, name: str, number: int) -> None:
+    for version in versions(name):
+        told = await pair.same(asked(name, version, **ABOUT[name][number]), version)
+        assert told
+
+
+async def test_config_resources(pair: Any) -> None:
+    for version, types in [(0, None), (1, []), (1, [2, 4]), (1, [8, 16, 32]), (1, [99])]:
+        fields = {} if types is None else {"resourceTypes": types}
+        assert await pair.same(asked("ListConfigResources", version, **fields), version)
+
+
+async def test_acls_are_not_there(pair: Any) -> None:
+    fields = {"resourceTypeFilter": 2, "resourceNameFilter": None, "principalFilter": None, "hostFilter": None}
+    for version in versions("DescribeAcls"):
+        more = {"patternTypeFilter": 3, "operation": 1, "permissionType": 1}
+        told = await pair.same(asked("DescribeAcls", version, **fields, **more), version)
+        assert told["errorMessage"] == "No Authorizer is configured on the broker"
+
+
+async def test_tokens_are_refused(pair: Any) -> None:
+    for version in versions("CreateDelegationToken"):
+        fields: dict[str, Any] = {"renewers": [], "maxLifetimeMs": -1}
+        if version >= 3:
+            fields |= {"ownerPrincipalType": None, "ownerPrincipalName": None}
+        told = await pair.same(asked("CreateDelegationToken", version, **fields), version)
+        assert told["errorCode"] == 64
+
+
+@pytest.mark.parametrize("version", versions("CreateTopics"))
+async def test_refusals_of_the_controller(pair: Any, version: int) -> None:
+    many = CreatableTopic(name="x", num_partitions=1, replication_factor=9)
+    topics = [assigned("both", [REAL]), assigned("no/name", [REAL]), many]
+    told = await pair.same(CreateTopicsRequest(topics=topics, timeout_ms=5000, validate_only=True), version)
+    assert {each["errorCode"] for each in told["topics"]} == {36, 17, 38}
+
+
+@pytest.mark.parametrize("name", ["Vote", "BrokerHeartbeat", "Envelope", "AlterPartition", "ControllerRegistration"])
+async def test_an_api_that_brokers_do_not_serve_closes_the_connection(pair: Any, name: str) -> None:
+    for which in (REAL, SIMULATED):
+        message = messages.by_name(f"{name}Request")
+        with pytest.raises(client.DisconnectedError):
+            await pair.ask(which, message(), message.max_version)
+
+
+async def test_every_api_that_is_told_is_one_of_kafkas_for_brokers(pair: Any) -> None:
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    real, simulated = [
+        {each.api_key for each in (await pair.ask(which, request)).api_keys} for which in (REAL, SIMULATED)
+    ]
+    assert simulated <= real
+    assert {api_keys.name(key) for key in real - simulated} == NOT_SERVED
