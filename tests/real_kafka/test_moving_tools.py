@@ -221,3 +221,8 @@ async def test_any_directory_is_the_brokers_choice(cluster: Cluster) -> None:
     told = await cluster.until_told(plan, "Reassignment of partition free-0 is completed.")
     assert "replica" not in told
     assert cluster.places("free") == before
+    silent = {"version": 1, "partitions": [{"topic": "free", "partition": 0, "replicas": [2, 1]}]}
+    (cluster.folder / "plan.json").write_text(json.dumps(silent))
+    await cluster.reassign(plan, "--execute")
+    await cluster.until_told(plan, "Reassignment of partition free-0 is completed.")
+    assert cluster.places("free") == before
