@@ -17,6 +17,7 @@ from typing import Any, Self
 from mockraft.brokers import lifecycle
 from mockraft.brokers.channel import ControllerChannel, NotSentError
 from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of, registration_of
+from mockraft.brokers.consumer_groups import Groups
 from mockraft.brokers.directories import DIRECTORIES_FROM, Directories
 from mockraft.brokers.directory_view import DirectoryViews
 from mockraft.brokers.disk_faults import DiskFaults
@@ -94,6 +95,7 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
         self.storage = Storage(self)
         self.directories = Directories(self)
         self.replicas = Replicas(self, self.image) if self.image else None
+        self.groups = Groups(config.properties) if self.image else None
         self.movers = Movers(self)
         self.forwarding = Forwarding(self) if config.serve_clients else None
         self.listener = ClientListener(self) if config.serve_clients else None

@@ -6,6 +6,7 @@ from mockraft.brokers.apis import (
     alter_configs,
     alter_replica_log_dirs,
     api_versions,
+    consumer_groups,
     delete_records,
     describe_client_quotas,
     describe_cluster,
@@ -14,6 +15,7 @@ from mockraft.brokers.apis import (
     describe_topic_partitions,
     describe_user_scram_credentials,
     fetch,
+    find_coordinator,
     forwarded,
     init_producer_id,
     list_config_resources,
@@ -30,6 +32,7 @@ APIS: dict[int, Api] = {
     for api in sorted(
         (
             *alter_configs.APIS,
+            *consumer_groups.APIS,
             *forwarded.APIS,
             *refused.APIS,
             alter_replica_log_dirs.API,
@@ -43,6 +46,7 @@ APIS: dict[int, Api] = {
             list_config_resources.API,
             delete_records.API,
             fetch.API,
+            find_coordinator.API,
             init_producer_id.API,
             list_offsets.API,
             metadata.API,

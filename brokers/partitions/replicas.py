@@ -93,6 +93,8 @@ class Replicas:
     async def close(self) -> None:
         """Close the connection that ISR changes go over; fetchers ended with the broker's tasks."""
         self._wake_all()
+        if self._broker.groups is not None:
+            self._broker.groups.close()
         await self._channel.close()
         await self.producer_ids.close()
 

@@ -192,6 +192,8 @@ async def _verify_console_tools(bootstrap: str) -> None:
     await run("kafka-console-producer", *topic, stdin=lines)
     first = ("--partition", "0", "--offset", "10", "--max-messages", "5")
     assert (await run("kafka-console-consumer", *topic, *first)).splitlines() == TEXTS[10:15]
+    grouped = ("--from-beginning", "--max-messages", "100", "--group", "tests")
+    assert (await run("kafka-console-consumer", *topic, *grouped)).splitlines() == TEXTS
     last = await run("org.apache.kafka.tools.GetOffsetShell", *topic)
     assert last.splitlines() == ["orders:0:100"]
     await run("kafka-console-producer", *topic, "--compression-codec", "gzip", stdin="compressed\n")

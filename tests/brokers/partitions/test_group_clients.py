@@ -1,0 +1,145 @@
+"""Clients that subscribe: confluent-kafka and kafka-python in groups on simulated brokers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer
+from mockraft.wire import client, error_codes
+from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from mockraft.wire.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+
+TEXTS = [f"record {number}" for number in range(40)]
+
+
+def consumer(brokers: Any, group: str, **config: Any) -> Consumer:
+    usual = {"bootstrap.servers": brokers.bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
+    return Consumer({**usual, "session.timeout.ms": 6000, "heartbeat.interval.ms": 200, **config})
+
+
+async def test_a_group_goes_on_where_it_left(brokers: Any, produce: Any) -> None:
+    await brokers.start(1, 2, 3)
+    await brokers.create_topic("orders", partitions=2, replicas=3)
+    await produce(brokers, "orders", TEXTS[:20])
+
+    def run(count: int) -> list[str]:
+        reader = consumer(brokers, "g")
+        reader.subscribe(["orders"])
+        texts: list[str] = []
+        while len(texts) < count:
+            texts += [message.value().decode() for message in reader.consume(count - len(texts), 10)]
+        reader.close()
+        return texts
+
+    assert sorted(await asyncio.to_thread(run, 20)) == sorted(TEXTS[:20])
+    await produce(brokers, "orders", TEXTS[20:])
+    assert sorted(await asyncio.to_thread(run, 20)) == sorted(TEXTS[20:])
+
+
+async def test_two_members_share_the_partitions_and_one_takes_over(brokers: Any, produce: Any) -> None:
+    await brokers.start(1)
+    await brokers.create_topic("orders", partitions=4)
+
+    def run() -> tuple[set[int], set[int], set[int]]:
+        first, second = consumer(brokers, "g"), consumer(brokers, "g")
+        first.subscribe(["orders"])
+        second.subscribe(["orders"])
+
+        def owned(reader: Consumer) -> set[int]:
+            return {each.partition for each in reader.assignment()}
+
+        for _ in range(200):
+            first.poll(0.05)
+            second.poll(0.05)
+            if len(owned(first)) == len(owned(second)) == 2:
+                break
+        shared = (owned(first), owned(second))
+        second.close()
+        for _ in range(200):
+            first.poll(0.05)
+            if len(owned(first)) == 4:
+                break
+        alone = owned(first)
+        first.close()
+        return (*shared, alone)
+
+    first, second, alone = await asyncio.to_thread(run)
+    assert first | second == alone == {0, 1, 2, 3}
+    assert not first & second
+
+
+@pytest.mark.filterwarnings("ignore:.*_text is deprecated:DeprecationWarning")
+async def test_kafka_python_subscribes(brokers: Any, produce: Any) -> None:
+    from kafka import KafkaConsumer
+
+    await brokers.start(1, 2)
+    await brokers.create_topic("orders", replicas=2)
+    await produce(brokers, "orders", TEXTS)
+
+    def run() -> list[str]:
+        reader = KafkaConsumer(
+            "orders", bootstrap_servers=brokers.bootstrap, group_id="g", auto_offset_reset="earliest"
+        )
+        try:
+            return [next(reader).value.decode() for _ in TEXTS]
+        finally:
+            reader.close()
+
+    assert await asyncio.to_thread(run) == TEXTS
+
+
+async def ask(brokers: Any, request: Any, version: int, broker_id: int = 1) -> Any:
+    host, port = brokers.running[broker_id].listener.bootstrap.split(":")
+    connection = await client.connect(host, int(port), client_id="test")
+    try:
+        return await connection.send(request, version=version)
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("version", range(7))
+async def test_every_broker_names_the_same_coordinator(brokers: Any, version: int) -> None:
+    await brokers.start(1, 2, 3)
+    request = FindCoordinatorRequest(key="" if version >= 4 else "g", coordinator_keys=["g"] if version >= 4 else [])
+    found = [await ask(brokers, request, version, broker_id) for broker_id in (1, 2, 3)]
+    told = [each.coordinators[0] if version >= 4 else each for each in found]
+    assert {each.error_code for each in told} == {0}
+    assert len({(each.node_id, each.port) for each in told}) == 1
+
+
+@pytest.mark.parametrize(
+    ("key_type", "error_code"),
+    [(1, error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), (2, error_codes.INVALID_REQUEST)],
+)
+async def test_only_consumer_groups_have_a_coordinator(brokers: Any, key_type: int, error_code: int) -> None:
+    await brokers.start(1)
+    response = await ask(brokers, FindCoordinatorRequest(key_type=key_type, coordinator_keys=["t"]), 6)
+    assert response.coordinators[0].error_code == error_code
+
+
+@pytest.mark.parametrize("version", range(1, 10))
+async def test_a_group_that_committed_nothing_has_no_offsets(brokers: Any, version: int) -> None:
+    await brokers.start(1)
+    request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="orders", partition_indexes=[0])])
+    if version >= 8:
+        topics = [OffsetFetchRequestTopics(name="orders", partition_indexes=[0])]
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)])
+    response = await ask(brokers, request, version)
+    topic = response.groups[0].topics[0] if version >= 8 else response.topics[0]
+    assert (topic.partitions[0].committed_offset, topic.partitions[0].error_code) == (-1, 0)
+
+
+async def test_a_broker_that_does_not_coordinate_says_so(brokers: Any) -> None:
+    await brokers.start(1, 2)
+    found = await ask(brokers, FindCoordinatorRequest(coordinator_keys=["g"]), 6)
+    other = 3 - found.coordinators[0].node_id
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
+    response = await ask(brokers, request, 9, other)
+    assert response.groups[0].error_code == error_codes.NOT_COORDINATOR
