@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 REFUSED = 1
 NO_CONTROLLER = 5
+ANSWER_S = 10
 
 Found = TypeVar("Found")
 
@@ -187,6 +188,7 @@ def _with_cluster(
     from mockraft.brokers.fleet import ask_cluster_id
     from mockraft.brokers.observed_cluster import ObservedCluster
     from mockraft.wire.client_security import read_properties
+    from mockraft.wire.errors import WireError
 
     try:
         addresses = [endpoint_of(each) for each in bootstrap.split(",")]
@@ -198,13 +200,18 @@ def _with_cluster(
         raise typer.BadParameter(str(error), param_hint="--command-config") from None
 
     async def run() -> Found:
-        try:
-            cluster_id = await ask_cluster_id(addresses[0], security=security)
-            async with ObservedCluster(addresses, cluster_id, security=security) as cluster:
-                return await ask(cluster)
-        except (OSError, LookupError) as error:
-            typer.echo(f"mockraft broker-id: {error}", err=True)
-            raise typer.Exit(NO_CONTROLLER) from None
+        told = ""
+        for address in addresses:
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    cluster_id = await ask_cluster_id(address, security=security)
+                async with ObservedCluster(addresses, cluster_id, security=security) as cluster:
+                    return await ask(cluster)
+            except (OSError, LookupError, WireError) as error:
+                why = f"no answer within {ANSWER_S} s" if isinstance(error, TimeoutError) else error
+                told = f"{told}mockraft broker-id: {address[0]}:{address[1]}: {why}\n"
+        typer.echo(told, err=True, nl=False)
+        raise typer.Exit(NO_CONTROLLER)
 
     return _refusing(lambda: asyncio.run(run()))
 

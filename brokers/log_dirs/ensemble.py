@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mockraft.brokers.log_dirs import durable_file
+from mockraft.brokers.log_dirs import bootstrap_checkpoint, durable_file
 from mockraft.brokers.log_dirs.directory_ids import is_reserved
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.wire import uuids
@@ -37,6 +37,7 @@ class Refusal(enum.Enum):
     DUPLICATE_ID = "two directories have one id"
     DUPLICATE_PATH = "one directory is named twice"
     METADATA_DIR = "the directory of the metadata log has failed"
+    BOOTSTRAP = "the bootstrap.checkpoint beside the metadata log is broken"
     METADATA_ELSEWHERE = "a metadata log lies where none should"
     NONE_LIVE = "every directory has failed"
     NOT_WRITTEN = "a directory cannot be written to"
@@ -56,6 +57,7 @@ class DirFound(NamedTuple):
 
     `meta` is None where there is no meta.properties (or no directory), and when `error` says what failed.
     `canonical` is the path without links, `usable` whether it is a directory that can be listed or could be made.
+    `bootstrap_fault` is what is wrong with its bootstrap.checkpoint.
     """
 
     path: str
@@ -64,6 +66,7 @@ class DirFound(NamedTuple):
     canonical: str = ""
     usable: bool = True
     has_metadata_log: bool = False
+    bootstrap_fault: str | None = None
 
     @property
     def is_formatted(self) -> bool:
@@ -185,4 +188,4 @@ def _look(path: str) -> DirFound:
         return found._replace(error=told(error))
     except ValueError as error:
         return found._replace(error=f"{directory / META_PROPERTIES}: {error}")
-    return found._replace(meta=meta)
+    return found._replace(meta=meta, bootstrap_fault=bootstrap_checkpoint.fault_in(directory))

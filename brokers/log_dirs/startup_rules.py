@@ -96,6 +96,9 @@ def decide(
         if meta.directory_id is None:
             metas[path] = meta.with_directory_id(draw_directory_id(chance, metas))
             rewritten.append(path)
+    fault = next((each.bootstrap_fault for each in found if each.path == metadata_log_dir), None)
+    if fault is not None:
+        raise LogDirsError(Refusal.BOOTSTRAP, f"{fault}. A broker has no need of it: remove the file.")
     live, offline = _sort_out(found, paths)
     return Start(metas, tuple(rewritten), tuple(live), offline)
 

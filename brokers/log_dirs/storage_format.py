@@ -1,7 +1,7 @@
 """Formatting log directories as `kafka-storage format` 4.3.1 does for a broker (Kafka's `Formatter`, KIP-858).
 
-Each directory that has no meta.properties gets one with an id of its own, and a bootstrap.checkpoint beside it. A real
-broker never reads the latter, but Kafka writes it into each directory, and so it is here.
+Each directory that has no meta.properties gets one with an id of its own, and a bootstrap.checkpoint beside it: Kafka
+writes that into each directory, though it is read in the one with the metadata log only.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mockraft.brokers.features import SUPPORTED_FEATURES
-from mockraft.brokers.log_dirs import durable_file
+from mockraft.brokers.log_dirs import bootstrap_checkpoint, durable_file
+from mockraft.brokers.log_dirs.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT, METADATA_VERSION
 from mockraft.brokers.log_dirs.ensemble import (
     LogDirsError,
     Refusal,
@@ -24,15 +24,8 @@ from mockraft.brokers.log_dirs.ensemble import (
     write_meta,
 )
 from mockraft.brokers.log_dirs.meta_properties import MetaProperties
-from mockraft.wire import metadata_log_frame, record_batch
-from mockraft.wire.records.feature_level_record import FeatureLevelRecord
-from mockraft.wire.records.snapshot_footer_record import SnapshotFooterRecord
-from mockraft.wire.records.snapshot_header_record import SnapshotHeaderRecord
 
-BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 RELEASE = "4.3-IV0"
-METADATA_VERSION = "metadata.version"
-_NOT_IN_BOOTSTRAP = "kraft.version"
 
 
 class Formatted(NamedTuple):
@@ -88,22 +81,6 @@ def format_log_dirs(
     return Formatted({path: formatted[path] for path in unformatted}, tuple(lines))
 
 
-def bootstrap_checkpoint(now_ms: int) -> bytes:
-    """The records that a new cluster begins with, as a snapshot: every feature at its newest level."""
-    features = {name: high for name, (_, high) in SUPPORTED_FEATURES.items() if name != _NOT_IN_BOOTSTRAP}
-    names = [METADATA_VERSION, *sorted(features.keys() - {METADATA_VERSION})]
-    records = [FeatureLevelRecord(name=name, feature_level=features[name]) for name in names]
-    header = (record_batch.control_key(record_batch.SNAPSHOT_HEADER), SnapshotHeaderRecord(version=0).write(0))
-    footer = (record_batch.control_key(record_batch.SNAPSHOT_FOOTER), SnapshotFooterRecord(version=0).write(0))
-    values = [metadata_log_frame.encode(record, 0) for record in records]
-    at = {"leader_epoch": 0, "timestamp_ms": now_ms}
-    return (
-        record_batch.encode_control([header], base_offset=0, **at)
-        + record_batch.encode(values, base_offset=1, **at)
-        + record_batch.encode_control([footer], base_offset=1 + len(values), **at)
-    )
-
-
 def _check_ids(node_id: int, cluster_id: str) -> None:
     if not 0 <= node_id < 2**31:
         raise LogDirsError(
@@ -121,7 +98,7 @@ def _write(path: str, meta: MetaProperties, now_ms: int) -> None:
     directory = Path(path)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        durable_file.replace(directory / BOOTSTRAP_CHECKPOINT, bootstrap_checkpoint(now_ms))
+        durable_file.replace(directory / BOOTSTRAP_CHECKPOINT, bootstrap_checkpoint.encode(now_ms))
     except OSError as error:
         raise not_written(path, error) from error
     write_meta(path, meta)

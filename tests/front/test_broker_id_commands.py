@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -144,6 +146,32 @@ def test_what_cannot_be_is_said_and_told_from_what_nobody_answers(controller: Sy
         assert done.exit_code == code, arguments
         assert complaint in done.stderr
         assert done.stdout == ""
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\x10" + b"\xff" * 16])
+def test_a_controller_that_answers_nonsense_is_told_and_the_next_one_asked(
+    controller: SyncController, data_dir: Path, answer: bytes
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            for _ in range(2):
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(1024)
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        nonsense = f"127.0.0.1:{server.getsockname()[1]}"
+        alone = resolve(controller, data_dir, "--host", "h2", "--id", "2", "--bootstrap-controller", nonsense)
+        both = f"{nonsense},{controller.bootstrap}"
+        helped = resolve(controller, data_dir, "--host", "h2", "--id", "2", "--bootstrap-controller", both)
+        thread.join(30)
+    assert alone.exit_code == 5
+    assert f"mockraft broker-id: {nonsense}: " in alone.stderr
+    assert "Traceback" not in alone.stderr
+    assert helped.stdout == "node.id=2\n"
 
 
 def test_a_map_cut_off_in_the_middle_is_told_and_left_as_it_is(controller: SyncController, data_dir: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mockraft.brokers.log_dirs.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT, encode
 from mockraft.brokers.log_dirs.ensemble import DirFound, LogDirsError, Refusal, look
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.brokers.log_dirs.startup_rules import Start, decide, open_log_dirs
@@ -70,6 +71,10 @@ REFUSED: dict[str, tuple[Refusal, Callable[[], Start]]] = {
     ),
     "the metadata dir has failed": (Refusal.METADATA_DIR, lambda: start(A, B, failed("/m"), metadata="/m")),
     "the first dir, which has the metadata log, has failed": (Refusal.METADATA_DIR, lambda: start(failed("/a"), B)),
+    "the bootstrap file beside the metadata log is broken": (
+        Refusal.BOOTSTRAP,
+        lambda: start(A, dir_at("/m", bootstrap_fault="broken"), metadata="/m"),
+    ),
     "a metadata log lies in a data dir": (
         Refusal.METADATA_ELSEWHERE,
         lambda: start(A, dir_at("/b", has_metadata_log=True)),
@@ -113,6 +118,10 @@ def test_the_metadata_dir_is_no_data_dir() -> None:
 
 def test_the_metadata_log_lies_in_the_first_dir_unless_another_is_named() -> None:
     assert start(dir_at("/a", has_metadata_log=True), B).live == ("/a", "/b")
+
+
+def test_a_broken_bootstrap_file_in_a_data_dir_is_not_looked_at() -> None:
+    assert start(A, dir_at("/b", bootstrap_fault="broken")).live == ("/a", "/b")
 
 
 def test_a_dir_that_cannot_be_read_is_offline_from_the_start() -> None:
@@ -202,6 +211,26 @@ def test_the_reason_names_the_file(dirs: tuple[Path, Path]) -> None:
     (dirs[1] / META_PROPERTIES).write_bytes(b"version=7")
     begun = open_log_dirs(list(map(str, dirs)), 8, None, random.Random(1))
     assert begun.offline == {str(dirs[1]): f"{dirs[1] / META_PROPERTIES}: Unknown meta.properties version number 7"}
+
+
+@pytest.mark.parametrize(
+    ("damage", "complaint"),
+    [
+        (b"", "No FeatureLevelRecord for metadata.version was found"),
+        (bytes(range(255, 0, -1)), "bootstrap.checkpoint: "),
+        (encode(1)[:200], "No FeatureLevelRecord for metadata.version was found"),
+        (encode(1)[:100] + b"x" + encode(1)[101:], "bootstrap.checkpoint: "),
+    ],
+)
+def test_a_broken_bootstrap_file_is_told(dirs: tuple[Path, Path], damage: bytes, complaint: str) -> None:
+    file = dirs[0] / BOOTSTRAP_CHECKPOINT
+    file.write_bytes(encode(1))
+    assert opened(*dirs) == (["d0", "d1"], [])
+    file.write_bytes(damage)
+    with pytest.raises(LogDirsError, match=str(file)) as refused:
+        opened(*dirs)
+    assert complaint in str(refused.value)
+    assert refused.value.refusal is Refusal.BOOTSTRAP
 
 
 def test_one_dir_through_a_link_is_refused(dirs: tuple[Path, Path], tmp_path: Path) -> None:

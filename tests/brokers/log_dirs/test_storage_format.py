@@ -6,10 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
+from mockraft.brokers.log_dirs.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
 from mockraft.brokers.log_dirs.ensemble import LogDirsError, Refusal
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
-from mockraft.brokers.log_dirs.storage_format import BOOTSTRAP_CHECKPOINT, Formatted, format_log_dirs
+from mockraft.brokers.log_dirs.storage_format import Formatted, format_log_dirs
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.uuids import text_of
 

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mockraft.brokers.log_dirs.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT, encode
 from mockraft.brokers.log_dirs.ensemble import LogDirsError
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
-from mockraft.brokers.log_dirs.storage_format import BOOTSTRAP_CHECKPOINT, format_log_dirs
+from mockraft.brokers.log_dirs.storage_format import format_log_dirs
 from mockraft.kafka_jars import classpath, java
 from mockraft.wire import record_batch
 
@@ -146,6 +147,13 @@ DIRS: dict[str, Damage] = {
         put("m", with_id("m")), lambda root: (root / "m" / "__cluster_metadata-0").mkdir()
     ),
     "one dir named twice": both_formatted,
+    "the bootstrap file is there": also(lambda root: (root / "d0" / BOOTSTRAP_CHECKPOINT).write_bytes(encode(1))),
+    "the bootstrap file is empty": also(lambda root: (root / "d0" / BOOTSTRAP_CHECKPOINT).write_bytes(b"")),
+    "the bootstrap file is cut": also(lambda root: (root / "d0" / BOOTSTRAP_CHECKPOINT).write_bytes(encode(1)[:200])),
+    "the bootstrap file is binary": also(
+        lambda root: (root / "d0" / BOOTSTRAP_CHECKPOINT).write_bytes(bytes(range(255, 0, -1)))
+    ),
+    "the bootstrap file of a data dir is empty": also(lambda root: (root / "d1" / BOOTSTRAP_CHECKPOINT).touch()),
 }
 
 
@@ -237,9 +245,11 @@ HALTS = {"refused halted": "refused Shutdown broker because none of the specifie
 
 
 def as_told(kafka: str) -> str:
-    """Kafka's text up to where Java words an error of the file system."""
+    """Kafka's text up to where Java words an error of the file system or of a batch."""
     if "meta.properties.tmp (Is a directory)" in kafka:
         return "refused Error while writing meta.properties file DIR: "
+    if "in file DIR/bootstrap.checkpoint" in kafka:
+        return "refused DIR/bootstrap.checkpoint: "
     return re.sub(r"(Error while writing meta.properties file DIR: ).*", r"\1", HALTS.get(kafka, kafka))
 
 

@@ -1,0 +1,66 @@
+"""`bootstrap.checkpoint`: the records that a new cluster begins with, as a snapshot (Kafka's `BootstrapDirectory`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mockraft.brokers.features import SUPPORTED_FEATURES
+from mockraft.brokers.log_dirs import durable_file
+from mockraft.wire import metadata_log_frame, record_batch
+from mockraft.wire.errors import WireError
+from mockraft.wire.records.feature_level_record import FeatureLevelRecord
+from mockraft.wire.records.snapshot_footer_record import SnapshotFooterRecord
+from mockraft.wire.records.snapshot_header_record import SnapshotHeaderRecord
+
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+METADATA_VERSION = "metadata.version"
+FILE_BYTES_MAX = 64 << 20
+_NOT_IN_BOOTSTRAP = "kraft.version"
+
+
+def encode(now_ms: int) -> bytes:
+    """The file of a cluster that has every feature at its newest level, as kafka-storage writes it."""
+    features = {name: high for name, (_, high) in SUPPORTED_FEATURES.items() if name != _NOT_IN_BOOTSTRAP}
+    names = [METADATA_VERSION, *sorted(features.keys() - {METADATA_VERSION})]
+    records = [FeatureLevelRecord(name=name, feature_level=features[name]) for name in names]
+    header = (record_batch.control_key(record_batch.SNAPSHOT_HEADER), SnapshotHeaderRecord(version=0).write(0))
+    footer = (record_batch.control_key(record_batch.SNAPSHOT_FOOTER), SnapshotFooterRecord(version=0).write(0))
+    values = [metadata_log_frame.encode(record, 0) for record in records]
+    at = {"leader_epoch": 0, "timestamp_ms": now_ms}
+    return (
+        record_batch.encode_control([header], base_offset=0, **at)
+        + record_batch.encode(values, base_offset=1, **at)
+        + record_batch.encode_control([footer], base_offset=1 + len(values), **at)
+    )
+
+
+def fault_in(directory: Path) -> str | None:
+    """Why the file in this directory stops a broker's start; None when it is well, or there is none.
+
+    A broker has no use for it, but a real one reads that of its metadata log dir all the same.
+    """
+    path = directory / BOOTSTRAP_CHECKPOINT
+    try:
+        names = _feature_names(durable_file.read(path, FILE_BYTES_MAX))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return f"{path}: {error.strerror or error}"
+    except WireError as error:
+        return f"{path}: {error}"
+    if METADATA_VERSION in names:
+        return None
+    return (
+        f"No FeatureLevelRecord for {METADATA_VERSION} was found in the bootstrap metadata from the binary bootstrap "
+        f"metadata file: {path}"
+    )
+
+
+def _feature_names(data: bytes) -> set[str]:
+    found = set()
+    for batch in record_batch.read_batches(data, allow_partial_tail=True):
+        for _, value in () if batch.is_control else batch.records:
+            record = metadata_log_frame.decode(value or b"").record
+            if isinstance(record, FeatureLevelRecord):
+                found.add(record.name)
+    return found
