@@ -19,6 +19,7 @@ from mockraft.brokers.log_dirs.directory_ids import LOST, UNASSIGNED
 from mockraft.brokers.log_dirs.errors import LogError, StorageError
 from mockraft.brokers.log_dirs.io_errors import Scope, classify
 from mockraft.brokers.log_dirs.placement import DirectoryAt, candidates
+from mockraft.brokers.log_dirs.placement_order import NewReplica, in_kafkas_order
 from mockraft.brokers.moves.starting import settle
 from mockraft.brokers.partition_restarts import Restarts
 from mockraft.wire import client, error_codes
@@ -86,8 +87,7 @@ class Directories:
                 return  # What it knows may be old, and what lies here not yet known to it.
             self.is_published = True
             self._first_published()
-        changed = broker.view.take_changed()
-        for key in sorted(changed, key=self._turn):
+        for key in self._turns(broker.view.take_changed()):
             self._place(key)
         self._restarts.metadata_advanced()
         self._hear_cordoned()
@@ -263,12 +263,15 @@ class Directories:
 
     # Where replicas go.
 
-    def _turn(self, key: ReplicaKey) -> tuple[bool, str, bytes, int]:
-        """Leaders come before followers, as in Kafka; otherwise any order will do that is always the same."""
+    def _turns(self, changed: set[ReplicaKey]) -> list[ReplicaKey]:
+        """What is gone first, then leaders, then followers, each in Kafka's order."""
         view = self._broker.view
-        replica = view.replicas.get(key)
-        leads = replica is not None and replica.leader == view.broker_id
-        return not leads, view.topics.get(key[0], ""), *key
+        turns = sorted(changed - view.replicas.keys())
+        here = [NewReplica(key[0], view.topics.get(key[0], ""), key[1]) for key in changed & view.replicas.keys()]
+        leading = {each for each in here if view.replicas[each.topic_id, each.partition].leader == view.broker_id}
+        for each in (*in_kafkas_order(leading), *in_kafkas_order(set(here) - leading)):
+            turns.append((each.topic_id, each.partition))
+        return turns
 
     def _place(self, key: ReplicaKey) -> None:
         """Give a replica its directory, and tell the controller when the metadata says another one or none."""

@@ -338,3 +338,19 @@ async def test_a_directory_that_the_file_cordons(tmp_path: Path) -> None:
 
     real, simulated = await both(tmp_path, live, cordoned="d0")
     assert simulated == real
+
+
+async def test_the_replicas_of_many_partitions_go_to_the_same_directories(tmp_path: Path) -> None:
+    """Kafka places them in the order of a Java hash map, leaders first."""
+
+    async def live(life: Life, broker: Broker) -> None:
+        await broker.start()
+        life.learn("d0", "d1")
+        for topic, partitions in (("orders", 4), ("payments", 13), ("a-topic-of-more", 30)):
+            await life.create(topic, partitions)
+            await life.placed(topic)
+            life.story.append(life.places(topic))
+        await broker.stop()
+
+    real, simulated = await both(tmp_path, live)
+    assert simulated == real
