@@ -14,8 +14,9 @@ from typing import Any
 from mockraft.brokers.apis.api import Api, ConnectionClosedError, RequestContext
 from mockraft.brokers.apis.leaders import NEWS_OF_LEADER, current_leader, leader_endpoints, replicas_of
 from mockraft.brokers.assignments import ReplicaKey
-from mockraft.brokers.log_dirs.batch_headers import COMPRESSION, read_headers
+from mockraft.brokers.log_dirs.batch_headers import COMPRESSION
 from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.log_dirs.produced_batches import read_produced
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.wire import error_codes
 from mockraft.wire.messages.produce_request import ProduceRequest
@@ -121,7 +122,7 @@ async def _append(
 
 def _check(records: bytes, version: int) -> None:
     """What Kafka refuses before a partition is looked at (ProduceRequest.validateRecords). LogError."""
-    headers = read_headers(records, check_crc=False)
+    headers = read_produced(records)
     if len(headers) != 1:
         raise LogError(
             error_codes.INVALID_RECORD,

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
 
-from mockraft.brokers.log_dirs.batch_headers import BatchHeader, check_from_client, read_headers, stamp
+from mockraft.brokers.log_dirs.batch_headers import BatchHeader, check_offsets, read_headers, stamp
 from mockraft.brokers.log_dirs.disk import Disk
 from mockraft.brokers.log_dirs.errors import LogClosedError, LogError
 from mockraft.brokers.log_dirs.leader_epochs import LeaderEpochs
+from mockraft.brokers.log_dirs.produced_batches import check_produced, read_produced
 from mockraft.brokers.log_dirs.record_times import times
 from mockraft.brokers.log_dirs.segment_files import SegmentFiles
 from mockraft.wire import error_codes
@@ -32,6 +33,8 @@ class LogConfig:
     segment_bytes: int = 1 << 30
     max_message_bytes: int = 1_048_588
     is_log_append_time: bool = False
+    timestamp_before_max_ms: int = (1 << 63) - 1
+    timestamp_after_max_ms: int = 3_600_000
 
 
 DEFAULT_CONFIG = LogConfig()
@@ -152,16 +155,18 @@ class ReplicaLog:
     def append_as_leader(self, records: bytes, leader_epoch: int, now_ms: int) -> tuple[int, int]:
         """Give a producer's batches offsets and the epoch; returns the first offset and the one after the last.
 
-        LogError: CORRUPT_MESSAGE for what is no batch, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD.
+        LogError: CORRUPT_MESSAGE for what is no batch, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD,
+        INVALID_TIMESTAMP.
         """
-        headers = read_headers(records)
+        headers = read_produced(records)
         if not headers:
             raise LogError(error_codes.INVALID_RECORD, "no record batch to append")
         for header in headers:
-            check_from_client(header, self.config.max_message_bytes)
+            check_produced(records, header, self.config, now_ms)
         if len(headers) > 1 and any(header.is_compressed for header in headers):
             raise LogError(error_codes.INVALID_RECORD, "Compressed outer record has more than one batch")
-        return self._append_new(records, headers, leader_epoch, now_ms if self.config.is_log_append_time else None)
+        append_time_ms = now_ms if self.config.is_log_append_time else None
+        return self._append_new(records[: headers[-1].end], headers, leader_epoch, append_time_ms)
 
     @_on_disk
     def append_control(self, records: bytes, leader_epoch: int) -> tuple[int, int]:
@@ -186,6 +191,7 @@ class ReplicaLog:
         headers = read_headers(records)
         expected = self.end_offset
         for header in headers:
+            check_offsets(header)
             if header.base_offset < expected:
                 raise LogError(
                     error_codes.INVALID_RECORD,

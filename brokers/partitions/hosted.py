@@ -12,6 +12,7 @@ from typing import NamedTuple
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.batch_headers import HEADER_BYTES, read_header, read_headers
 from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.log_dirs.produced_batches import read_produced
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.partitions.partition import NO_EPOCH, Assignment, CommittedIsr, IsrChange, Partition
 from mockraft.brokers.partitions.producers import Producers
@@ -121,7 +122,7 @@ class HostedPartition:
         """Append a producer's batch as the leader. LogError says what is refused, and nothing is written then."""
         log = self.log
         self._refuse(self.state.check_append(acks))
-        headers = read_headers(records, check_crc=False)
+        headers = read_produced(records)
         if len(headers) != 1:
             raise LogError(error_codes.INVALID_RECORD, f"exactly one record batch is expected, not {len(headers)}")
         header = headers[0]

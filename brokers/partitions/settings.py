@@ -14,6 +14,8 @@ BROKER_NAMES: Final = {
     "max.message.bytes": "message.max.bytes",
     "segment.bytes": "log.segment.bytes",
     "message.timestamp.type": "log.message.timestamp.type",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
 }
 """What a topic's setting is called where the broker has its default (ServerTopicConfigSynonyms)."""
 
@@ -70,6 +72,8 @@ def topic_settings(image: ClusterImage, broker_id: int, topic: str, properties: 
         segment_bytes=number("segment.bytes", DEFAULT_CONFIG.segment_bytes),
         max_message_bytes=number("max.message.bytes", DEFAULT_CONFIG.max_message_bytes),
         is_log_append_time=find("message.timestamp.type", "CreateTime") == "LogAppendTime",
+        timestamp_before_max_ms=number("message.timestamp.before.max.ms", DEFAULT_CONFIG.timestamp_before_max_ms),
+        timestamp_after_max_ms=number("message.timestamp.after.max.ms", DEFAULT_CONFIG.timestamp_after_max_ms),
     )
     return TopicSettings(number("min.insync.replicas", 1), log)
 

@@ -53,7 +53,7 @@ def test_a_new_log_is_empty_and_its_first_segment_is_there(log: ReplicaLog, disk
 
 
 def test_a_leader_gives_offsets_and_its_epoch_and_the_crc_still_fits(log: ReplicaLog, batch: MakeBatch) -> None:
-    assert log.append_as_leader(batch("a", "b", at=7), 3, 0) == (0, 2)
+    assert log.append_as_leader(batch("a", "b"), 3, 0) == (0, 2)
     assert log.append_as_leader(batch("c") + batch("d", "e"), 4, 0) == (2, 5)
 
     assert everything(log) == [(0, "a"), (1, "b"), (2, "c"), (3, "d"), (4, "e")]
@@ -92,15 +92,22 @@ def test_what_no_producer_may_send_is_refused_with_kafkas_code_and_changes_nothi
     def append(data: bytes) -> tuple[int, int]:
         return log.append_as_leader(data, 0, 0)
 
-    check_refused(error_codes.CORRUPT_MESSAGE, append, good[:-1])
-    check_refused(error_codes.CORRUPT_MESSAGE, append, good + good[:30])
     check_refused(error_codes.CORRUPT_MESSAGE, append, good[:-1] + b"x")
-    check_refused(error_codes.CORRUPT_MESSAGE, append, good[:16] + b"\1" + good[17:])
+    check_refused(error_codes.CORRUPT_MESSAGE, append, good[:16] + b"\3" + good[17:])
+    check_refused(error_codes.CORRUPT_MESSAGE, append, good[:8] + bytes(4) + good[12:])
+    check_refused(error_codes.INVALID_RECORD, append, good[:16] + b"\1" + good[17:])
+    check_refused(error_codes.INVALID_RECORD, append, good[:-1])
     check_refused(error_codes.INVALID_RECORD, append, b"")
+    check_refused(error_codes.INVALID_RECORD, append, batch("a", at=7))
+    check_refused(error_codes.INVALID_RECORD, append, with_header(good, count=1, last_offset_delta=0))
+    check_refused(error_codes.INVALID_RECORD, append, with_header(good, count=3, last_offset_delta=2))
+    check_refused(error_codes.INVALID_RECORD, append, with_header(good, count=0, last_offset_delta=-1))
+    check_refused(error_codes.UNKNOWN_SERVER_ERROR, append, good[:8] + b"\x7f\xff\xff\xff" + good[12:])
+    check_refused(error_codes.INVALID_TIMESTAMP, append, batch("a", time_ms=3_600_001))
     check_refused(error_codes.INVALID_RECORD, append, with_header(good, count=3))
     check_refused(error_codes.INVALID_RECORD, append, with_header(good, count=0))
     check_refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=0x20))
-    check_refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=5))
+    check_refused(error_codes.UNKNOWN_SERVER_ERROR, append, with_header(good, attributes=5))
     check_refused(error_codes.INVALID_RECORD, append, with_header(good, producer_id=5))
     check_refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=1) * 2)
     log.config = LogConfig(max_message_bytes=len(good) - 1)
@@ -111,6 +118,13 @@ def test_what_no_producer_may_send_is_refused_with_kafkas_code_and_changes_nothi
     assert log.end_offset == 0
     assert disk.size("t-0/00000000000000000000.log") == 0
     assert log.leader_epochs == ()
+
+
+def test_what_follows_the_last_whole_batch_is_left_out(log: ReplicaLog, batch: MakeBatch) -> None:
+    good = batch("a", "b" * 100)
+    assert log.append_as_leader(good + good[:30], 0, 0) == (0, 2)
+
+    assert log.read(0, 1000) == good
 
 
 def test_a_compressed_batch_is_kept_as_it_is(log: ReplicaLog, batch: MakeBatch) -> None:

@@ -158,7 +158,7 @@ STEPS = st.lists(
 
 def attempt(log: ReplicaLog, what: str, share: float) -> None:
     offset = log.start_offset + round(share * (log.end_offset - log.start_offset))
-    data = record_batch.encode([b"v" * round(90 * share)], base_offset=log.end_offset, leader_epoch=0, timestamp_ms=0)
+    data = record_batch.encode([b"v" * round(90 * share)], base_offset=0, leader_epoch=0, timestamp_ms=0)
     if what == "append":
         log.append_as_leader(data, log.end_offset // 3, 0)
     elif what == "follow":

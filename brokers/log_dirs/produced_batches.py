@@ -1,0 +1,133 @@
+"""What producers send: where its batches end, and what of it a leader refuses.
+
+Source: Kafka's ByteBufferLogInputStream, UnifiedLog.analyzeAndValidateRecords and LogValidator, in their order.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from mockraft.brokers.log_dirs.batch_headers import (
+    COMPRESSION,
+    HEADER_BYTES,
+    BatchHeader,
+    CorruptBatchError,
+    read_header,
+)
+from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.wire import error_codes, record_batch
+from mockraft.wire.errors import WireError
+
+if TYPE_CHECKING:
+    from mockraft.brokers.log_dirs.replica_log import LogConfig
+
+_FRAME = struct.Struct(">8xi4xb")  # length and magic
+_LENGTH_COUNTED_FROM = 12
+_LENGTH_MIN = 14
+_LENGTH_MAX = (1 << 31) - 1 - _LENGTH_COUNTED_FROM
+_COMPRESSIONS = 5
+_NO_TIMESTAMP = -1
+
+
+def read_produced(records: bytes) -> list[BatchHeader]:
+    """The headers of the whole batches that `records` begin with; as in Kafka an unfinished one is left out.
+
+    LogError: CORRUPT_MESSAGE for a length or magic that is none, INVALID_RECORD for a magic of old.
+    """
+    headers = []
+    position = 0
+    while len(records) - position >= _FRAME.size:
+        length, magic = _FRAME.unpack_from(records, position)
+        if length < _LENGTH_MIN or not 0 <= magic <= 2:
+            raise CorruptBatchError(f"batch at {position}: length {length}, magic {magic}", position)
+        if length > _LENGTH_MAX:
+            # Kafka adds to it and is below 0 then.
+            raise LogError(error_codes.UNKNOWN_SERVER_ERROR, f"batch at {position}: length {length}")
+        if len(records) - position < _LENGTH_COUNTED_FROM + length:
+            break
+        if magic != record_batch.MAGIC:
+            raise _invalid(f"only record batches with magic version 2 are allowed, not {magic}")
+        headers.append(read_header(records, position, check_crc=False))
+        position = headers[-1].end
+    return headers
+
+
+def check_produced(records: bytes, header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+    """LogError for a batch that a leader does not take of a producer. Compressed records are not looked into."""
+    if header.base_offset != 0:
+        raise _invalid(f"The baseOffset of the record batch should be 0, but it is {header.base_offset}")
+    size_bytes = header.end - header.position
+    if size_bytes > config.max_message_bytes:
+        raise LogError(
+            error_codes.MESSAGE_TOO_LARGE,
+            f"The record batch size in the append is {size_bytes} bytes which exceeds the maximum configured value of"
+            f" {config.max_message_bytes}.",
+        )
+    read_header(records, header.position)
+    count = header.last_offset - header.base_offset + 1
+    if count <= 0:
+        raise _invalid(f"Batch has an invalid offset range: [{header.base_offset}, {header.last_offset}]")
+    if header.record_count <= 0:
+        raise _invalid(f"Invalid reported count for record batch: {header.record_count}")
+    if header.record_count != count:
+        raise _invalid(
+            f"Inconsistent batch offset range [{header.base_offset}, {header.last_offset}] and count of records"
+            f" {header.record_count}"
+        )
+    if header.is_control:
+        raise _invalid("Clients are not allowed to write control records")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise _invalid(
+            f"Invalid sequence number {header.base_sequence} in record batch with producerId {header.producer_id}"
+        )
+    codec = header.attributes & COMPRESSION
+    if codec >= _COMPRESSIONS:
+        # An IllegalArgumentException in Kafka.
+        raise LogError(error_codes.UNKNOWN_SERVER_ERROR, f"Unknown compression type id: {codec}")
+    if codec == 0:
+        _check_count(records, header)
+    if not config.is_log_append_time:
+        _check_times(header, config, now_ms)
+
+
+def _check_count(records: bytes, header: BatchHeader) -> None:
+    """Whether the batch is as many records long as it says."""
+    position, end = header.position + HEADER_BYTES, header.end
+    for _ in range(header.record_count):
+        if position >= end:
+            break
+        length = records[position]
+        if length < 0x80:
+            position += 1 + (length >> 1)
+            continue
+        try:
+            length, position = record_batch.read_varint(records, position, end)
+        except WireError as error:
+            raise _invalid(f"Found invalid record structure: {error}") from error
+        if length < 0:
+            raise _invalid(f"Found invalid record size {length}")
+        position += length
+    else:
+        if position == end:
+            return
+    said = "premature EOF reached" if position >= end else "records still remaining in file"
+    raise _invalid(f"Incorrect declared batch size, {said}")
+
+
+def _check_times(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+    for time_ms in (header.base_timestamp_ms, header.max_timestamp_ms):
+        ahead_ms = time_ms - now_ms
+        if (
+            time_ms != _NO_TIMESTAMP
+            and not -config.timestamp_before_max_ms <= ahead_ms <= config.timestamp_after_max_ms
+        ):
+            raise LogError(
+                error_codes.INVALID_TIMESTAMP,
+                f"Timestamp {time_ms} of message is out of range. The timestamp should be within"
+                f" [{now_ms - config.timestamp_before_max_ms}, {now_ms + config.timestamp_after_max_ms}]",
+            )
+
+
+def _invalid(message: str) -> LogError:
+    return LogError(error_codes.INVALID_RECORD, message)
