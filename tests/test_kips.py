@@ -61,10 +61,7 @@ def test_every_test_and_case_that_is_named_exists() -> None:
     for rule in RULES:
         for shown in rule.shown_by:
             path, _, name = shown.partition("::")
-            if shown.startswith(CASE):
-                there = shown.removeprefix(CASE) in cases
-            else:
-                there = name in names_in(path)
+            there = shown.removeprefix(CASE) in cases if shown.startswith(CASE) else name in names_in(path)
             missing += [] if there else [f"{rule.number}: {shown}"]
     assert missing == []
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.fleet import ask_cluster_id, start_brokers
@@ -182,7 +180,9 @@ async def test_it_outlives_a_restart_of_the_controller(tmp_path: Path) -> None:
         controller.kill()
 
 
-async def test_a_client_of_a_real_broker_sees_simulated_ones_beside_it(kafka: KafkaController, tmp_path: Path) -> None:
+async def test_a_real_broker_and_a_simulated_one_tell_the_same_of_each_other(
+    kafka: KafkaController, tmp_path: Path
+) -> None:
     real = KafkaBroker(1, tmp_path, kafka.cluster_id, kafka.bootstrap)
     await asyncio.to_thread(real.format)
     try:
@@ -191,19 +191,33 @@ async def test_a_client_of_a_real_broker_sees_simulated_ones_beside_it(kafka: Ka
             await broker.wait_until(BrokerState.RUNNING)
             await asyncio.to_thread(real.wait_until_running)
 
-            def seen() -> dict[int, tuple[str, int, str | None]]:
-                # A KRaft broker names any live broker as the controller for clients. When that is the simulated one,
-                # which serves none, the client waits in vain: then it is asked anew.
-                with suppress(KafkaException):
-                    admin = AdminClient({"bootstrap.servers": real.bootstrap})
-                    nodes = admin.describe_cluster(request_timeout=2).result().nodes
-                    return {node.id: (node.host, node.port, node.rack) for node in nodes}
-                return {}
+            def seen(bootstrap: str) -> dict[int, tuple[str, int, str | None]]:
+                admin = AdminClient({"bootstrap.servers": bootstrap})
+                nodes = admin.describe_cluster(request_timeout=10).result().nodes
+                return {node.id: (node.host, node.port, node.rack) for node in nodes}
+
+            def observers(bootstrap: str) -> dict[str, tuple[str, str, bool]]:
+                described = ("--bootstrap-server", bootstrap, "describe", "--replication")
+                rows = KafkaTool("kafka-metadata-quorum").run(*described).splitlines()[1:]
+                told = list(filter(None, map(str.split, rows)))
+                # Node, directory, status; the lag is of records, and one that follows is a few behind.
+                return {row[0]: (row[1], row[-1], int(row[3]) <= 5) for row in told if row[-1] == "Observer"}
 
             # Which of its records a broker has applied when it says that it runs is its own affair.
-            nodes = await asyncio.to_thread(wait_until, lambda: {1, 41} <= set(found := seen()) and found, 60, "both")
+            ours, theirs = broker.bootstrap_servers, real.bootstrap
+
+            def both() -> Any:
+                return {1, 41} <= set(found := seen(theirs)) and found
+
+            nodes = await asyncio.to_thread(wait_until, both, 60, "both")
             listener = broker.config.listeners[0]
             assert nodes[41] == (listener.host, listener.port, "simulated")
+            assert await asyncio.to_thread(seen, ours) == nodes
+
+            by_theirs = await asyncio.to_thread(observers, theirs)
+            assert await asyncio.to_thread(observers, ours) == by_theirs
+            assert by_theirs["41"] == (text_of(broker.config.metadata_directory_id), "Observer", True)
+            assert by_theirs["1"][1:] == ("Observer", True)
         await asyncio.to_thread(real.stop)
     finally:
         real.kill()
