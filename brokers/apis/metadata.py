@@ -8,6 +8,7 @@ answer all the same. The controller id is that of some broker that is alive: cli
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,6 +28,7 @@ from mockraft.wire.messages.metadata_response import (
 AUTO_CREATE_TOPICS_ENABLE = "auto.create.topics.enable"
 TOPIC_IDS_FROM = 12
 NO_CONTROLLER = -1
+PARTITIONS_A_TURN = 1_000
 _NO_ID = bytes(16)
 
 
@@ -34,7 +36,7 @@ async def handle(request: Any, ctx: RequestContext) -> MetadataResponse:
     """Brokers, topics and partitions as this broker knows them."""
     _check(request, ctx)
     everything = request.topics is None or (not request.topics and ctx.api_version == 0)
-    topics = _all(ctx) if everything else _asked(request, ctx)
+    topics = await (_known(ctx.image.topics_by_name.values(), ctx) if everything else _asked(request, ctx))
     if request.include_topic_authorized_operations and ctx.api_version >= 8:
         for topic in topics:
             if topic.error_code != error_codes.UNKNOWN_TOPIC_ID:
@@ -74,11 +76,7 @@ def _check(request: Any, ctx: RequestContext) -> None:
             raise ApiError(error_codes.INVALID_REQUEST)
 
 
-def _all(ctx: RequestContext) -> list[MetadataResponseTopic]:
-    return _known(ctx.image.topics_by_name.values(), ctx)
-
-
-def _asked(request: Any, ctx: RequestContext) -> list[MetadataResponseTopic]:
+async def _asked(request: Any, ctx: RequestContext) -> list[MetadataResponseTopic]:
     """Those that are named, or if any is asked for by its id, those that are."""
     image = ctx.image
     ids = dict.fromkeys(each.topic_id for each in request.topics if each.topic_id != _NO_ID)
@@ -88,12 +86,12 @@ def _asked(request: Any, ctx: RequestContext) -> list[MetadataResponseTopic]:
             for topic_id in ids
             if topic_id not in image.topics
         ]
-        return unknown + _known([image.topics[topic_id] for topic_id in ids if topic_id in image.topics], ctx)
+        return unknown + await _known([image.topics[topic_id] for topic_id in ids if topic_id in image.topics], ctx)
     names = dict.fromkeys(each.name for each in request.topics)
     if None in names:
         # Neither a name nor an id: Kafka's own broker breaks on it.
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
-    known = _known([image.topics_by_name[name] for name in names if name in image.topics_by_name], ctx)
+    known = await _known([image.topics_by_name[name] for name in names if name in image.topics_by_name], ctx)
     found = {topic.name for topic in known}
     missing = [name for name in names if name not in found]
     if missing and request.allow_auto_topic_creation and _creates_topics(ctx):
@@ -113,19 +111,27 @@ def _unknown(name: str, topic_id: bytes) -> MetadataResponseTopic:
     return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, is_internal=internal)
 
 
-def _known(topics: Iterable[Topic], ctx: RequestContext) -> list[MetadataResponseTopic]:
-    """The topics that have partitions."""
+async def _known(topics: Iterable[Topic], ctx: RequestContext) -> list[MetadataResponseTopic]:
+    """The topics that have partitions. Between many of them others get their turn."""
     states = ReplicaStates(ctx.image, ctx.listener_name)
-    return [
-        MetadataResponseTopic(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            is_internal=topic.name in topic_names.INTERNAL,
-            partitions=_partitions(topic, states, ctx.api_version),
+    told = []
+    until_turn = PARTITIONS_A_TURN
+    for topic in list(topics):
+        if not topic.partitions:
+            continue
+        told.append(
+            MetadataResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                is_internal=topic.name in topic_names.INTERNAL,
+                partitions=_partitions(topic, states, ctx.api_version),
+            )
         )
-        for topic in topics
-        if topic.partitions
-    ]
+        until_turn -= len(topic.partitions)
+        if until_turn <= 0:
+            until_turn = PARTITIONS_A_TURN
+            await asyncio.sleep(0)
+    return told
 
 
 def _partitions(topic: Topic, states: ReplicaStates, version: int) -> list[MetadataResponsePartition]:

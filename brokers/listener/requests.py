@@ -62,5 +62,9 @@ async def answer(request: Readable, ctx: RequestContext) -> bytes | None:
         return None
     low, high = api.versions
     version = header.api_version if low <= header.api_version <= high else 0
-    written = response if isinstance(response, bytes) else response.write(version)
+    try:
+        written = response if isinstance(response, bytes) else response.write(version)
+    except WireError as wrong:
+        _log.exception("broker %d: %s v%d", ctx.broker.config.broker_id, api_keys.name(header.api_key), version)
+        raise ConnectionClosedError(f"the answer cannot be said in version {version}: {wrong}") from wrong
     return write_response(written, header.correlation_id, messages.response_header_version(header.api_key, version))
