@@ -80,7 +80,7 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
         self.end: End | None = None
         self.refusals: Counter[str] = Counter()
         client_id = str(config.broker_id)
-        speaks = (config.security, config.messages)
+        speaks = (config.security, config.messages, None if shared is None else shared.outage)
         # Half a session, so that a stuck controller is left in time for another (KAFKA-14392).
         self._channel = ControllerChannel(client_id, self.controller, config.session_timeout_ms // 2, *speaks)
         self.heart = Heartbeats(self, self._channel)

@@ -7,10 +7,11 @@ again after a disconnect or NOT_CONTROLLER, and is given up when `retry_timeout_
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from mockraft.brokers.observer import Endpoint
+from mockraft.brokers.outage import Outage
 from mockraft.wire import client, error_codes, messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.errors import WireError
@@ -29,7 +30,8 @@ class ControllerChannel:
     """One channel of one broker (Kafka has "heartbeat", "directory-assignments", "forwarding", …).
 
     `find_controller` gives the active controller's endpoint, None while there is none; `client_id` is the broker id
-    as text, as on a real broker.
+    as text, as on a real broker. Channels that share an `outage` do not all knock
+    at a closed door.
     """
 
     def __init__(
@@ -39,12 +41,14 @@ class ControllerChannel:
         retry_timeout_ms: int,
         security: ClientSecurity | None = None,
         messages: Any = messages,
+        outage: Outage | None = None,
     ) -> None:
         self.client_id = client_id
         self.retry_timeout_ms = retry_timeout_ms
         self._find_controller = find_controller
         self._security = security
         self._messages = messages
+        self._outage = outage
         self._connection: client.KafkaConnection | None = None
         self._moved = asyncio.Event()
 
@@ -108,14 +112,18 @@ class ControllerChannel:
     async def _connected(self) -> client.KafkaConnection:
         if self._connection is None or not self._connection.is_open:
             host, port = await self._controller()
-            self._connection = await client.connect(
-                host,
-                port,
-                client_id=self.client_id,
-                request_timeout_ms=self.retry_timeout_ms,
-                security=self._security,
-                messages=self._messages,
-            )
+
+            def connect() -> Awaitable[client.KafkaConnection]:
+                return client.connect(
+                    host,
+                    port,
+                    client_id=self.client_id,
+                    request_timeout_ms=self.retry_timeout_ms,
+                    security=self._security,
+                    messages=self._messages,
+                )
+
+            self._connection = await (connect() if self._outage is None else self._outage.connect(connect))
         return self._connection
 
     async def _controller(self) -> Endpoint:

@@ -229,7 +229,7 @@ class Observer:
 
     def _check_consistent(self, leader_id: int, epoch: int) -> None:
         known = self.leader.node_id if self.leader is not None and epoch == self.epoch else leader_id
-        if leader_id == self.broker_id or leader_id not in (known, _NO_LEADER):
+        if leader_id == self.broker_id != _NO_LEADER or leader_id not in (known, _NO_LEADER):
             raise FatalError(
                 f"Received request or response with leader {leader_id} and epoch {epoch} which is inconsistent with "
                 f"current leader {self.leader.node_id if self.leader else None} and epoch {self.epoch}"

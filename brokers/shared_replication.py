@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 
 from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.observer import Endpoint, FatalError, Observer
+from mockraft.brokers.outage import Outage
 from mockraft.brokers.replication import Replication, decoder
 from mockraft.brokers.shared_view import Heard, SharedView
 from mockraft.wire.errors import WireError
@@ -28,7 +29,8 @@ class SharedReplication:
     """Replicates for the brokers with these ids, from :meth:`start` to :meth:`close`.
 
     `config` says where the controllers are; its ids are of no account. `heard` is told of changed registrations.
-    What would end a real broker's process ends all that share it: `fault` says what it was.
+    What would end a real broker's process ends all that share it: `fault` says what it was. Their channels share its
+    `outage`.
     """
 
     def __init__(self, config: BrokerConfig, broker_ids: Iterable[int], heard: Heard | None = None) -> None:
@@ -43,6 +45,7 @@ class SharedReplication:
         )
         self.fault: Exception | None = None
         self.replication = Replication(config, self.observer, self._advanced, "fleet")
+        self.outage = Outage()
         self._members: dict[int, Membership] = {}
         self._controller: tuple[Endpoint | None, int] = (None, -1)
         self._task: asyncio.Task[None] | None = None

@@ -225,3 +225,65 @@ async def test_closing_twice_is_closing_once() -> None:
         await connection.close()
         await connection.close()
         assert not connection.is_open
+
+
+async def called_back(connection: KafkaConnection, timeout_ms: int = 5000) -> object:
+    """What `send_soon` calls back with."""
+    came: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    assert connection.send_soon(BrokerHeartbeatRequest(broker_id=1), came.set_result, timeout_ms)
+    return await asyncio.wait_for(came, 10)
+
+
+async def test_an_answer_can_be_called_back_without_a_task() -> None:
+    async with connected(well) as (connection, _):
+        tasks = asyncio.all_tasks()
+        came: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        assert connection.send_soon(BrokerHeartbeatRequest(broker_id=1), came.set_result, 5000)
+        assert asyncio.all_tasks() == tasks
+        response = await came
+        assert isinstance(response, BrokerHeartbeatResponse)
+        assert response.is_caught_up
+
+
+@pytest.mark.parametrize(
+    ("trouble", "error"),
+    [
+        ("silence", RequestTimedOutError),
+        ("hanging up", DisconnectedError),
+        ("nonsense", WireError),
+    ],
+)
+async def test_what_send_would_raise_is_called_back(trouble: str, error: type[Exception]) -> None:
+    async def badly(request: Request) -> bytes | None:
+        if request.api_key == api_keys.API_VERSIONS:
+            return versions_reply(request)
+        if trouble == "silence":
+            await asyncio.sleep(60)
+        return None if trouble == "hanging up" else heartbeat_reply(request, correlation_id=77)
+
+    async with connected(badly) as (connection, _):
+        assert isinstance(await called_back(connection, 50 if trouble == "silence" else 5000), error)
+        assert not connection.is_open
+        assert not connection.send_soon(BrokerHeartbeatRequest(broker_id=1), print, 5000), "a closed one says no"
+
+
+async def test_an_api_the_other_side_lacks_is_raised_at_once_without_a_task_too() -> None:
+    async with connected(well) as (connection, _):
+        with pytest.raises(UnsupportedVersionError):
+            connection.send_soon(AllocateProducerIdsRequest(), print, 5000)
+
+
+async def test_a_connection_that_is_broken_off_tells_who_waits() -> None:
+    async def silent(request: Request) -> bytes | None:
+        if request.api_key == api_keys.API_VERSIONS:
+            return versions_reply(request)
+        await asyncio.sleep(60)
+        return None
+
+    async with connected(silent) as (connection, _):
+        waiting = asyncio.ensure_future(called_back(connection))
+        await asyncio.sleep(0)
+        connection.break_off()
+        told = await waiting
+        assert isinstance(told, DisconnectedError)
+        assert str(told) == "broken off by this side"

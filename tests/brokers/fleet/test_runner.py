@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from mockraft import Controller
+from mockraft import Controller, Quorum
 from mockraft.brokers.fleet.figures import Figures, figures_of, merged
 from mockraft.brokers.fleet.plan import Act, Action, plan
 from mockraft.brokers.fleet.runner import FleetRunner
@@ -181,6 +181,35 @@ async def test_a_shared_log_that_breaks_ends_all_who_share_it(monkeypatch: pytes
         monkeypatch.setattr(runner._log.observer, "receive", broken)
         await until(lambda: len(runner.figures().died) == COUNT)
         assert set(runner.figures().died.values()) == {"Received unexpected invalid request error"}
+
+
+async def test_a_fleet_follows_the_controller_to_where_it_moves() -> None:
+    async with Quorum(3, session_timeout_ms=SESSION_MS) as quorum:
+        fleet = FleetRunner.joining(
+            quorum.bootstrap,
+            quorum.cluster_id,
+            COUNT,
+            shares_replication=True,
+            heartbeat_interval_ms=50,
+            session_timeout_ms=SESSION_MS,
+        )
+        async with fleet:
+            before = await fleet.until(lambda figures: figures.unfenced == COUNT)
+            await quorum.kill(3000 if quorum.active is None else quorum.active)
+            leader = await quorum.wait_for_leader()
+            after = await fleet.until(lambda figures: figures.answered > before.answered + 20 * COUNT)
+            assert len(quorum.node(leader).controller.image.cluster.brokers) == COUNT
+            assert (after.unfenced, after.mistakes, after.died) == (COUNT, {}, {})
+
+
+async def test_a_wait_in_vain_says_how_it_is() -> None:
+    async with (
+        Controller() as controller,
+        FleetRunner.joining(controller.bootstrap, controller.cluster_id, 2, heartbeat_interval_ms=50) as fleet,
+    ):
+        await fleet.until(lambda figures: figures.running == 2)
+        with pytest.raises(TimeoutError, match=r"not so within 10 ms: Figures\(brokers=2, started=2"):
+            await fleet.until(lambda figures: figures.unfenced == 3, 10)
 
 
 def test_a_share_survives_its_way_through_a_pipe() -> None:
