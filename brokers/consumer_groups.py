@@ -108,7 +108,8 @@ class Group:
             self.touch(joining.member_id)
             return self._generation_for(joining.member_id)
         known.says = joining
-        joined = known.joined = asyncio.get_running_loop().create_future()
+        joined: asyncio.Future[Joined] = asyncio.get_running_loop().create_future()
+        known.joined = joined
         if self.state is not GroupState.PREPARING_REBALANCE:
             self._prepare()
         self._complete_if_all_joined()
@@ -132,7 +133,8 @@ class Group:
                 _resolve(each.synced, each.assignment)
         if self.state is GroupState.STABLE:
             return member.assignment
-        synced = member.synced = asyncio.get_running_loop().create_future()
+        synced: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        member.synced = synced
         try:
             return await synced
         finally:

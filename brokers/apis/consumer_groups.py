@@ -77,9 +77,7 @@ async def sync(request: Any, ctx: RequestContext) -> Any:
         assignment = await group.sync(request.member_id, request.generation_id, assignments)
     except GroupError as refused:
         raise ApiError(refused.error_code) from refused
-    return messages.response(request.api_key)(
-        assignment=assignment, protocol_type=group.protocol_type, protocol_name=group.protocol
-    )
+    return _response_of(request)(assignment=assignment, protocol_type=group.protocol_type, protocol_name=group.protocol)
 
 
 async def heartbeat(request: Any, ctx: RequestContext) -> Any:
@@ -88,7 +86,7 @@ async def heartbeat(request: Any, ctx: RequestContext) -> Any:
         _group(ctx, request.group_id).heartbeat(request.member_id, request.generation_id)
     except GroupError as refused:
         raise ApiError(refused.error_code) from refused
-    return messages.response(request.api_key)()
+    return _response_of(request)()
 
 
 async def leave(request: Any, ctx: RequestContext) -> Any:
@@ -234,8 +232,12 @@ def _join_error(request: Any, error_code: int, _message: str | None) -> Any:
     return JoinGroupResponse(error_code=error_code, protocol_name="", member_id=request.member_id)
 
 
+def _response_of(request: Any) -> Any:
+    return messages.response(request.api_key)
+
+
 def _error(request: Any, error_code: int, _message: str | None) -> Any:
-    return messages.response(request.api_key)(error_code=error_code)
+    return _response_of(request)(error_code=error_code)
 
 
 def _commit_error(request: Any, error_code: int, _message: str | None) -> Any:
