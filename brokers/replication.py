@@ -18,6 +18,8 @@ from mockraft.wire.metadata_log_frame import RecordAt
 
 RECONNECT_BACKOFF_MS = 50
 RECONNECT_BACKOFF_MAX_MS = 500
+SENT_ON_AT_ONCE = 5
+"""How many answers in a row may each name another leader before we take our time."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +48,9 @@ class Replication:
         """Replicate until cancelled. Raises FatalError and WireError where a real broker would exit."""
         heard = Heard()
         backoff_ms = RECONNECT_BACKOFF_MS
+        sent_on = 0
         while True:
+            epoch = self._observer.epoch
             try:
                 connection = await self._connection(heard)
                 response = await connection.send(self._observer.request())
@@ -60,8 +64,12 @@ class Replication:
             if heard.note and heard.note != self.note:
                 _log.warning("broker %s: metadata log: %s", self._name, heard.note)
             self.note = heard.note
+            sent_on = sent_on + 1 if self._observer.epoch != epoch else 0
             if not heard.useful:
                 await asyncio.sleep(heard.backoff_ms / 1000)
+            elif sent_on > SENT_ON_AT_ONCE:
+                # Controllers that name each other for ever shall not keep us busy.
+                await asyncio.sleep(RECONNECT_BACKOFF_MS / 1000)
 
     async def close(self) -> None:
         """Close every connection."""

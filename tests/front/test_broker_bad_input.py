@@ -11,11 +11,24 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
+from mockraft.brokers.config import endpoint_of
 from mockraft.brokers.lifecycle import End
 from mockraft.brokers.log_dirs.ensemble import LogDirsError
+from mockraft.brokers.observer import METADATA_TOPIC_ID
+from mockraft.wire import api_keys, error_codes, messages
+from mockraft.wire.connection import parse_request, write_response
+from mockraft.wire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from mockraft.wire.messages.fetch_response import (
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
 
 CLUSTER_ID = "T0ta1ly_Mocked-Cluster"
 NOBODY = "127.0.0.1:1"
@@ -70,6 +83,10 @@ def test_a_loop_of_symlinks_is_named(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     assert_refused(broker(tmp_path / "a"), str(tmp_path / "a"))
+
+
+def test_a_place_where_nothing_can_be_written_is_named() -> None:
+    assert_refused(broker("/proc/mockraft/d1"), "/proc/mockraft/d1")
 
 
 def test_one_directory_by_two_names_is_refused(tmp_path: Path) -> None:
@@ -217,3 +234,56 @@ async def test_who_answers_nonsense_is_named_and_other_brokers_live_on(answers: 
         assert controller.brokers[1].state is BrokerState.RUNNING
         third = await controller.start_broker(3)
         assert third.state is BrokerState.RUNNING
+
+
+class Redirecting:
+    """Controllers that each say the leader is another one, in an epoch that nobody has heard of yet."""
+
+    def __init__(self, count: int = 3) -> None:
+        self.count = count
+        self.endpoints: list[tuple[str, int]] = []
+        self.fetches = 0
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
+            request = parse_request(frame)
+            body = self.response(request.api_key).write(request.api_version)
+            header_version = messages.response_header_version(request.api_key, request.api_version)
+            writer.write(write_response(body, request.correlation_id, header_version))
+
+    def response(self, api_key: int) -> Any:
+        if api_key == api_keys.API_VERSIONS:
+            offered = [ApiVersion(api_key=key, min_version=0, max_version=4) for key in (18, 62, 63)]
+            return ApiVersionsResponse(api_keys=[ApiVersion(api_key=1, min_version=17, max_version=18), *offered])
+        self.fetches += 1
+        host, port = self.endpoints[self.fetches % self.count]
+        leader = 3000 + self.fetches % self.count
+        return FetchResponse(
+            responses=[
+                FetchableTopicResponse(
+                    topic_id=METADATA_TOPIC_ID,
+                    partitions=[
+                        PartitionData(
+                            error_code=error_codes.NOT_LEADER_OR_FOLLOWER,
+                            current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=self.fetches),
+                        )
+                    ],
+                )
+            ],
+            node_endpoints=[NodeEndpoint(node_id=leader, host=host, port=port)],
+        )
+
+
+async def test_a_broker_that_is_sent_on_and_on_gives_up_without_haste() -> None:
+    nobody_leads = Redirecting()
+    async with contextlib.AsyncExitStack() as undo:
+        for _ in range(nobody_leads.count):
+            where, _ = await undo.enter_async_context(listening(nobody_leads.answer))
+            nobody_leads.endpoints.append(endpoint_of(where))
+        broker = SimulatedBroker.joining(where, CLUSTER_ID, 1, registration_timeout_ms=1000)
+        broker.start()
+        await broker.wait_stopped()
+        assert broker.end is End.NOT_REGISTERED
+        assert broker.observer.epoch > 1
+        assert nobody_leads.fetches < 100

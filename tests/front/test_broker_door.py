@@ -89,6 +89,22 @@ def test_a_plain_test_breaks_disks_and_moves_replicas(tmp_path: Path) -> None:
             broker.fail_log_dir(tmp_path / "d4")
 
 
+def test_a_broker_that_leads_partitions_leaves_when_others_lead_them() -> None:
+    with Controller.sync(brokers=3) as controller:
+        admin = AdminClient({"bootstrap.servers": controller.bootstrap_servers})
+        admin.create_topics([NewTopic("t", 6, 3)])["t"].result(30)
+        leaving = controller.brokers[2]
+        assert 2 in {each.leader for each in admin.list_topics("t").topics["t"].partitions.values()}
+        leaving.shut_down()
+        assert leaving.epitaph == End.GRANTED.value
+
+        def leaders() -> set[int]:
+            partitions = controller.running.controller.image.topics.by_name["t"].partitions
+            return {each.leader for each in partitions.values()}
+
+        assert controller.call(leaders) == {1, 3}
+
+
 async def test_a_directory_that_failed_before_the_start_is_told(tmp_path: Path) -> None:
     async with Controller() as controller:
         broker = await controller.start_broker(1, log_dirs=[tmp_path / "d1", tmp_path / "d2"])
