@@ -46,7 +46,7 @@ class Rule(Enum):
         "kip-858",
         "Brokers whose registration indicates that multiple log directories are configured remain FENCED until all log "
         "directory assignments for that broker are learnt by the active controller",
-        "the broker itself asks to stay fenced",
+        "neither the controller nor the broker waits",
         "heartbeat.heartbeat",
     )
     REGISTRATION_TELLS_CORDONED_DIRS = Wording(
