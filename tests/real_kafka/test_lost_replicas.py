@@ -1,7 +1,4 @@
-"""A replica that is lost alone, on mockraft's controller and on Kafka's: KIP-18's leader rule, and its way back.
-
-And cordoned.log.dirs of a simulated broker through Kafka's own tool.
-"""
+"""A replica that is lost alone, on mockraft's controller and on Kafka's: KIP-18's leader rule, and its way back."""
 
 from __future__ import annotations
 
@@ -16,8 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.log_dirs.directory_ids import LOST
 from mockraft.brokers.log_dirs.errors import StorageError
-from mockraft.kafka_processes import KafkaController, KafkaTool, random_uuid
-from mockraft.kafka_tools import KafkaProcessError
+from mockraft.kafka_processes import KafkaController, random_uuid
 from mockraft.wire import record_batch
 
 pytestmark = pytest.mark.real_kafka
@@ -115,24 +111,3 @@ async def test_the_only_replica_is_lost_and_leads_no_more(brokers: dict[int, Sim
     await until(lambda: view.replicas[key].leader == -1)
     assert view.replicas[key].directory == LOST
     assert brokers[1].directories.lost == {key}
-
-
-async def test_kafka_configs_cordons_and_shows_a_directory_of_a_simulated_broker(
-    brokers: dict[int, SimulatedBroker],
-) -> None:
-    tool = KafkaTool("kafka-configs")
-    server = ("--bootstrap-server", brokers[1].bootstrap_servers, "--entity-type", "brokers", "--entity-name", "1")
-    broker = brokers[1]
-    await asyncio.to_thread(tool.run, *server, "--alter", "--add-config", "cordoned.log.dirs=/1/d0")
-    await until(lambda: broker.log_dirs["/1/d0"].is_cordoned)
-    shown = await asyncio.to_thread(tool.run, *server, "--describe")
-    assert "cordoned.log.dirs=/1/d0 sensitive=false synonyms={DYNAMIC_BROKER_CONFIG:cordoned.log.dirs=/1/d0" in shown, (
-        shown
-    )
-
-    with pytest.raises(KafkaProcessError, match=r"must be present in log\.dirs or log\.dir\. Missing entries : /nope"):
-        await asyncio.to_thread(tool.run, *server, "--alter", "--add-config", "cordoned.log.dirs=/nope")
-    assert broker.log_dirs["/1/d0"].is_cordoned
-
-    await asyncio.to_thread(tool.run, *server, "--alter", "--delete-config", "cordoned.log.dirs")
-    assert await until(lambda: not broker.log_dirs["/1/d0"].is_cordoned)
