@@ -66,7 +66,7 @@ class Happened(Enum):
     RESTARTED = auto()
     """The broker was started and found both logs, the metadata naming the current one's directory."""
     RESTARTED_ACKNOWLEDGED = auto()
-    """The broker was started and found a future replica in the directory that the metadata names (KAFKA-16082)."""
+    """The broker was started and found both logs, the metadata naming the future one's directory."""
 
 
 class Order(Enum):
@@ -94,7 +94,7 @@ Row = tuple[Stage, tuple[Order, ...]]
 TABLE: Mapping[tuple[Stage, Happened], Row] = {
     (Stage.UNASKED, Happened.ASKED): (Stage.COPYING, _ASKED),
     (Stage.UNASKED, Happened.RESTARTED): (Stage.COPYING, _COPY),
-    (Stage.UNASKED, Happened.RESTARTED_ACKNOWLEDGED): (Stage.ACCEPTED, (Order.SWAP,)),
+    (Stage.UNASKED, Happened.RESTARTED_ACKNOWLEDGED): (Stage.ACCEPTED, _COPY),
     (Stage.COPYING, Happened.COPIED): (Stage.COPYING, _COPY),
     (Stage.COPYING, Happened.CAUGHT_UP): (Stage.QUEUED, (Order.ASSIGN_TARGET, Order.COPY)),
     (Stage.COPYING, Happened.CANCELLED): (Stage.OVER, (Order.DELETE_FUTURE,)),

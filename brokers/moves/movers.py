@@ -112,11 +112,13 @@ class Movers:
         """End a move where its replica is; the future log goes."""
         self._happen(move, Happened.CANCELLED, why)
 
-    def resume(self, key: ReplicaKey, topic: str, source: bytes, target: bytes) -> Move:
-        """Go on with a move that the last run of the broker left."""
+    def resume(self, key: ReplicaKey, topic: str, source: bytes, target: bytes, *, agreed: bool = False) -> Move:
+        """Go on with a move that the last run of the broker left; `agreed` if the controller has the target."""
         move = Move(key, topic, source, target, _now_ms())
         self._moves[key] = move
-        self._happen(move, Happened.RESTARTED)
+        if agreed:
+            self.broker.directories.moving[key] = target
+        self._happen(move, Happened.RESTARTED_ACKNOWLEDGED if agreed else Happened.RESTARTED)
         return self._begun(move)
 
     def directory_offline(self, directory_id: bytes) -> None:

@@ -17,8 +17,10 @@ class Recovery(Enum):
     """There is a current log and no other: serve it. Or there is no log at all."""
     RESUME = auto()
     """Current and future log: go on copying, as if AlterReplicaLogDirs had come again."""
+    FINISH = auto()
+    """Both, and the controller has agreed to the future one's directory: copy what is missing and swap."""
     PROMOTE = auto()
-    """The future log becomes the current one, whatever else there is."""
+    """The only log is a future one: it becomes the current one."""
     OFFLINE = auto()
     """Only a future log, and a directory is offline that may have the current one: touch nothing."""
     KEEP_ONE = auto()
@@ -54,9 +56,8 @@ def recover(found: Found) -> Recovered:
         return Recovered(Recovery.REFUSE)
     if found.future is None:
         return Recovered(Recovery.NOTHING)
-    if found.future == found.assigned:
-        # The controller had agreed, so the future log had caught up (KAFKA-16082).
-        return Recovered(Recovery.PROMOTE)
+    agreed = found.future == found.assigned
     if found.current:
-        return Recovered(Recovery.RESUME)
-    return Recovered(Recovery.OFFLINE if found.some_offline else Recovery.PROMOTE)
+        # Kafka promotes at once where the controller had agreed (KAFKA-16082), and loses what was appended since.
+        return Recovered(Recovery.FINISH if agreed else Recovery.RESUME)
+    return Recovered(Recovery.OFFLINE if found.some_offline and not agreed else Recovery.PROMOTE)

@@ -47,9 +47,10 @@ def _settle(broker: SimulatedBroker, key: ReplicaKey, second: HeldLog | None, fu
     match recovered.recovery:
         case Recovery.PROMOTE:
             logs.promote(key)
-        case Recovery.RESUME:
+        case Recovery.RESUME | Recovery.FINISH:
             assert future is not None
-            broker.movers.resume(key, future.topic, current[0], future.log_dir.directory_id)
+            agreed = recovered.recovery is Recovery.FINISH
+            broker.movers.resume(key, future.topic, current[0], future.log_dir.directory_id, agreed=agreed)
         case Recovery.OFFLINE:
             directories.placed[key] = replica.directory
             directories.lost.add(key)

@@ -51,7 +51,7 @@ def after(world: World, happened: Happened) -> World:
     if restarted and world.stage is Stage.UNASKED:
         acknowledged = happened is Happened.RESTARTED_ACKNOWLEDGED
         told = "target" if acknowledged else "source"
-        world = replace(world, has_future=True, told=told, acknowledged=acknowledged, caught_up_since=True)
+        world = replace(world, has_future=True, told=told, acknowledged=acknowledged)
     if happened is Happened.ACKNOWLEDGED and world.stage is Stage.QUEUED:
         world = replace(world, acknowledged=True, caught_up_since=False)
     if happened is Happened.CAUGHT_UP:

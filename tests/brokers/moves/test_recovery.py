@@ -16,10 +16,14 @@ def test_both_logs_on_good_dirs_go_on_copying(assigned: bytes, some_offline: boo
     assert recover(Found([A], B, assigned, some_offline)) == Recovered(Recovery.RESUME)
 
 
-@pytest.mark.parametrize("current", [[], [A]])
 @pytest.mark.parametrize("some_offline", [False, True])
-def test_a_future_log_where_the_controller_has_it_is_promoted(current: list[bytes], some_offline: bool) -> None:
-    assert recover(Found(current, B, B, some_offline)) == Recovered(Recovery.PROMOTE)
+def test_where_the_controller_has_agreed_the_last_records_are_copied_and_then_it_is_swapped(some_offline: bool) -> None:
+    assert recover(Found([A], B, B, some_offline)) == Recovered(Recovery.FINISH)
+
+
+@pytest.mark.parametrize("some_offline", [False, True])
+def test_a_future_log_alone_where_the_controller_has_it_is_promoted(some_offline: bool) -> None:
+    assert recover(Found([], B, B, some_offline)) == Recovered(Recovery.PROMOTE)
 
 
 @pytest.mark.parametrize("assigned", [A, *ELSEWHERE])

@@ -12,8 +12,10 @@ from mockraft.brokers.moves.asking import ask_to_move
 from mockraft.brokers.moves.move import Stage
 from mockraft.brokers.moves.starting import settle
 from mockraft.brokers.observer import FatalError
+from mockraft.wire import record_batch
 
 MakeBench = Callable[..., Any]
+BATCH = record_batch.encode([b"more"], base_offset=0, leader_epoch=0, timestamp_ms=1000)
 
 
 async def left_by_a_move(bench: Any) -> ReplicaKey:
@@ -49,11 +51,21 @@ async def test_both_logs_go_on_being_one_move(bench: Any, make_bench: MakeBench)
     assert again.names() == {"/d0": [], "/d1": ["a-0"], "/d2": []}
 
 
-async def test_what_the_controller_had_agreed_to_is_swapped_at_once(bench: Any, make_bench: MakeBench) -> None:
+async def test_what_the_controller_had_agreed_to_is_swapped_with_all_that_was_appended_since(
+    bench: Any, make_bench: MakeBench
+) -> None:
     key = await left_by_a_move(bench)
-    again = started(make_bench, bench, "/d1")
+    again = make_bench(files=bench.files)
+    found = again.broker.logs.load()
+    again.log(key).append_as_leader(BATCH, 0, 1000)
+    again.assigned("a", "/d1")
+    settle(again.broker, found.doubled)
+    assert again.broker.moves[0][:5] == ("a", 0, "/d0", "/d1", Stage.ACCEPTED)
+    assert again.broker.directories.moving == {key: again.directory("/d1")}
+    await again.until(lambda: not again.broker.moves)
     assert again.names() == {"/d0": [], "/d1": ["a-0"], "/d2": []}
-    assert (again.log(key).end_offset, again.broker.moves, again.told) == (2, (), [])
+    assert (again.log(key).end_offset, again.told) == (3, [])
+    assert again.broker.directories.moving == {}
 
 
 @pytest.mark.parametrize("assigned", ["/d0", "/d1", "elsewhere"])

@@ -1,0 +1,149 @@
+"""Replicas moved to and fro at random, beside a model: nothing is lost, and the controller knows where it lies."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mockraft.brokers.moves.asking import ask_to_move
+from mockraft.brokers.moves.errors import MoveRefusedError
+from mockraft.brokers.moves.starting import settle
+from mockraft.wire import record_batch
+from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
+
+PATHS = ("/d0", "/d1", "/d2")
+STEPS = 120
+MakeBench = Callable[..., Any]
+
+
+class Story:
+    """A broker, what a controller would know of it, and every record that its replicas were given."""
+
+    def __init__(self, bench: Any, chance: random.Random) -> None:
+        self.chance = chance
+        self.values: dict[str, list[str]] = {}
+        self.known: dict[str, str] = {}
+        self.adopt(bench)
+        for topic in "abcd":
+            self.known[topic] = chance.choice(PATHS)
+            self.bench.create(topic, self.known[topic])
+            self.values[topic] = []
+
+    def adopt(self, bench: Any) -> None:
+        """This is the broker from now on; its assignments wait until they are acknowledged."""
+        self.bench = bench
+        self.queue: dict[Any, tuple[bytes, Any]] = {}
+
+        def assign(key: Any, directory_id: bytes, _reason: str, on_accepted: Any = None) -> None:
+            self.queue[key] = (directory_id, on_accepted)
+
+        bench.broker.directories.assign = assign
+
+    def key(self, topic: str) -> Any:
+        return topic.encode().rjust(16, b"t")[:16], 0
+
+    def ask(self) -> None:
+        topic, path = self.chance.choice(list(self.values)), self.chance.choice(PATHS)
+        try:
+            ask_to_move(self.bench.broker.movers, topic, 0, path)
+        except MoveRefusedError as refused:
+            assert "offline" in str(refused)  # noqa: PT017
+
+    def append(self) -> None:
+        topic = self.chance.choice(list(self.values))
+        log = self.bench.broker.logs.log(self.key(topic))
+        if log is not None:
+            value = f"{topic}{len(self.values[topic])}" + "x" * self.chance.choice((1, 1, 700_000))
+            log.append_as_leader(
+                record_batch.encode([value.encode()], base_offset=0, leader_epoch=0, timestamp_ms=1000), 0, 1000
+            )
+            self.values[topic].append(value)
+
+    def acknowledge(self) -> None:
+        """The controller takes the oldest assignment that waits."""
+        if self.queue:
+            key = next(iter(self.queue))
+            directory_id, accepted = self.queue.pop(key)
+            self.known[key[0].decode()[-1]] = self.bench.broker.directories.find(directory_id).path
+            if accepted is not None:
+                accepted()
+
+    def throttle(self) -> None:
+        self.bench.throttle(self.chance.choice((None, "1000000", "100000000")))
+
+    def delete(self) -> None:
+        if len(self.values) > 2:
+            topic = self.chance.choice(list(self.values))
+            del self.values[topic], self.known[topic]
+            self.queue.pop(self.key(topic), None)
+            self.bench.apply(RemoveTopicRecord(topic_id=self.key(topic)[0]))
+            self.bench.broker.logs.remove(self.key(topic))
+            self.bench.broker.movers.metadata_advanced()
+            self.bench.broker.directories.placed.pop(self.key(topic), None)
+
+    async def turn(self) -> None:
+        """Let the movers work for a while."""
+        for _ in range(self.chance.randint(1, 12)):
+            await asyncio.sleep(0)
+
+    async def restart(self, make_bench: MakeBench) -> None:
+        """Killed, and started again on the same disks with what the controller knows."""
+        await self.bench.broker.kill()
+        self.bench.broker.logs.close()
+        again = make_bench(files=self.bench.files)
+        self.adopt(again)
+        found = again.broker.logs.load()
+        for topic, path in self.known.items():
+            again.assigned(topic, path)
+        settle(again.broker, found.doubled)
+        again.broker.logs.mark_strays(again.broker.view.replicas)
+        directories = again.broker.directories
+        for held in again.broker.logs.held():
+            directories.placed[held.key] = held.log_dir.directory_id
+            if held.log_dir.path != self.known[held.topic] and held.key not in directories.moving:
+                directories.assign(held.key, held.log_dir.directory_id, "as metadata is applied")
+
+    async def end(self) -> None:
+        """Everything that is under way comes to its end."""
+        self.bench.throttle(None)
+        async with asyncio.timeout(30):
+            while self.bench.broker.moves or self.queue:
+                self.acknowledge()
+                await asyncio.sleep(0.001)
+
+    def check(self) -> None:
+        """One whole log of each replica, where the controller has it, and nothing else on the disks."""
+        bench = self.bench
+        assert bench.broker.directories.moving == {}
+        assert bench.broker.logs.held(future=True) == []
+        there = {path: {name for name in files.names() if "-" in name} for path, files in bench.files.items()}
+        expected: dict[str, set[str]] = {path: set() for path in PATHS}
+        for topic, values in self.values.items():
+            expected[self.known[topic]].add(f"{topic}-0")
+            assert bench.path_of(self.key(topic)) == self.known[topic]
+            log = bench.log(self.key(topic))
+            assert log.end_offset == len(values)
+            read = b"".join(log.read(offset, 1) for offset in range(len(values)))
+            assert [batch.records[0][1] for batch in record_batch.read_batches(read)] == [v.encode() for v in values]
+        assert there == expected
+
+
+@pytest.mark.parametrize("seed", range(25))
+async def test_replicas_moved_at_random_are_whole_in_the_end(make_bench: MakeBench, seed: int) -> None:
+    chance = random.Random(seed)
+    story = Story(make_bench(), chance)
+    for _ in range(STEPS):
+        act = chance.choices(
+            [story.ask, story.append, story.acknowledge, story.throttle, story.delete, None],
+            weights=[20, 40, 20, 3, 1, 2],
+        )[0]
+        if act is None:
+            await story.restart(make_bench)
+        else:
+            act()
+        await story.turn()
+    await story.end()
+    story.check()
