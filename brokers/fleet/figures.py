@@ -39,14 +39,15 @@ class Figures:
 
     def plus(self, other: Figures) -> Figures:
         """Both together."""
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
         return Figures(
-            *(getattr(self, name) + getattr(other, name) for name in _SUMS),
-            self.errors + other.errors,
-            self.mistakes + other.mistakes,
-            self.died | other.died,
-            _later(self, other, self.registered_s, other.registered_s),
-            _later(self, other, self.unfenced_s, other.unfenced_s),
-            self.latency.plus(other.latency),
+            **sums,
+            errors=self.errors + other.errors,
+            mistakes=self.mistakes + other.mistakes,
+            died=self.died | other.died,
+            registered_s=_later(self, other, self.registered_s, other.registered_s),
+            unfenced_s=_later(self, other, self.unfenced_s, other.unfenced_s),
+            latency=self.latency.plus(other.latency),
         )
 
     def to_tree(self) -> dict[str, Any]:
