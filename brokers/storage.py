@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 HIGH_WATERMARKS = "replica.high.watermark.checkpoint.interval.ms"
 RECOVERY_POINTS = "log.flush.offset.checkpoint.interval.ms"
-_INTERVALS_MS = {HIGH_WATERMARKS: 5_000, RECOVERY_POINTS: 60_000}
+RETENTION = "log.retention.check.interval.ms"
+_INTERVALS_MS = {HIGH_WATERMARKS: 5_000, RECOVERY_POINTS: 60_000, RETENTION: 300_000}
 
 _CLEAN = frozenset({End.GRANTED, End.NOT_RUNNING, End.IMPATIENT, End.LOG_DIR_NOT_REPORTED, End.NOT_REGISTERED})
 """The ends at which Kafka's broker closes its logs; at the others its process is gone at once."""
@@ -73,7 +75,9 @@ class Storage:
     def _due(self, name: str) -> None:
         if name == HIGH_WATERMARKS:
             self._broker.logs.checkpoint_high_watermarks()
-        else:
+        elif name == RECOVERY_POINTS:
             self._broker.logs.checkpoint()
+        else:
+            self._broker.logs.retain(time.time_ns() // 1_000_000)
         if not self._broker.stopped.is_set():
             self._arm(name)

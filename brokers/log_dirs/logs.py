@@ -255,6 +255,12 @@ class Logs:
             with contextlib.suppress(StorageError), self._io(log_dir):
                 self._checkpoint(log_dir, flush)
 
+    def retain(self, now_ms: int) -> None:
+        """Delete what each log no longer has to keep. StorageErrors go to `on_error` only."""
+        for held in self.held():
+            with contextlib.suppress(StorageError):
+                held.log.retain(now_ms)
+
     def shut_down(self, broker_epoch: int = -1) -> None:
         """Flush, write all checkpoints and the mark of a clean shutdown, close and unlock."""
         self.checkpoint_high_watermarks()

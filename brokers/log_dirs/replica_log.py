@@ -28,13 +28,17 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """The topic configs that a log knows, with Kafka's defaults."""
+    """The topic configs that a log knows, with Kafka's defaults; but that retention is off, as with cleanup.policy
+    compact, until somebody says what it is.
+    """
 
     segment_bytes: int = 1 << 30
     max_message_bytes: int = 1_048_588
     is_log_append_time: bool = False
     timestamp_before_max_ms: int = (1 << 63) - 1
     timestamp_after_max_ms: int = 3_600_000
+    retention_bytes: int = -1
+    retention_ms: int = -1
 
 
 DEFAULT_CONFIG = LogConfig()
@@ -306,6 +310,22 @@ class ReplicaLog:
         with self._cutting():
             self._files.delete_before(offset)
         self._epochs.truncate_from_start(self.dir_name, offset)
+
+    @_on_disk
+    def retain(self, now_ms: int) -> None:
+        """Delete the oldest segments when the log is too large or they are too old (UnifiedLog.deleteOldSegments).
+
+        Only what is below the high watermark goes; the segment that takes appends goes too when it is too old.
+        """
+        config = self.config
+        if config.retention_bytes < 0 and config.retention_ms < 0:
+            return
+        offset = self._files.retained_from(config.retention_bytes, config.retention_ms, self._high_watermark, now_ms)
+        if offset <= self.start_offset:
+            return
+        if offset == self.end_offset:
+            self._files.roll()
+        self.advance_start_offset(offset)
 
     def _start_anew(self, offset: int) -> None:
         with self._cutting():

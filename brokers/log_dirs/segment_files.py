@@ -161,6 +161,27 @@ class SegmentFiles:
         """Delete the segments of which every record is below `offset`; the last one stays."""
         self._delete(self.segments[: self._index(offset)])
 
+    def retained_from(self, retention_bytes: int, retention_ms: int, high_watermark: int, now_ms: int) -> int:
+        """Where the log is to begin when its oldest segments are too much or too old (below 0: never)."""
+        offset = self.segments[0].base_offset
+        spare_bytes = sum(segment.size_bytes for segment in self.segments) - retention_bytes
+        for segment, following in zip_longest(self.segments, self.segments[1:]):
+            end_offset = segment.next_offset if following is None else following.base_offset
+            segment.load(self._disk, self.dir_name)
+            is_old = retention_ms >= 0 and 0 <= segment.max_timestamp_ms < now_ms - retention_ms
+            is_much = retention_bytes >= 0 and spare_bytes >= segment.size_bytes
+            if not segment.size_bytes or end_offset > high_watermark or not (is_old or is_much):
+                break
+            offset = end_offset
+            spare_bytes -= segment.size_bytes
+        return offset
+
+    def roll(self) -> None:
+        """Go on in a new segment, unless the last one is empty."""
+        if self.last.size_bytes:
+            self._disk.sync(self._path(self.last))
+            self._begin(self.last.next_offset)
+
     def flush(self, recovery_point: int) -> None:
         """Force what lies at `recovery_point` and beyond to the disk, and the names of new files."""
         for segment in self.segments:

@@ -9,10 +9,14 @@ from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.image.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from mockraft.brokers.log_dirs.replica_log import DEFAULT_CONFIG, LogConfig
 
+RETENTION_MS = 7 * 24 * 3_600_000
 BROKER_NAMES: Final = {
     "min.insync.replicas": "min.insync.replicas",
     "max.message.bytes": "message.max.bytes",
     "segment.bytes": "log.segment.bytes",
+    "retention.bytes": "log.retention.bytes",
+    "retention.ms": "log.retention.ms",
+    "cleanup.policy": "log.cleanup.policy",
     "message.timestamp.type": "log.message.timestamp.type",
     "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
     "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
@@ -66,9 +70,12 @@ def topic_settings(image: ClusterImage, broker_id: int, topic: str, properties: 
     def number(name: str, default: int) -> int:
         # The controller refuses what is no number; a test's controller may not.
         text = find(name, "")
-        return int(text) if text.isdecimal() else default
+        return int(text) if text.removeprefix("-").isdecimal() else default
 
+    is_deleted = "delete" in find("cleanup.policy", "delete").split(",")
     log = LogConfig(
+        retention_bytes=number("retention.bytes", -1) if is_deleted else -1,
+        retention_ms=number("retention.ms", RETENTION_MS) if is_deleted else -1,
         segment_bytes=number("segment.bytes", DEFAULT_CONFIG.segment_bytes),
         max_message_bytes=number("max.message.bytes", DEFAULT_CONFIG.max_message_bytes),
         is_log_append_time=find("message.timestamp.type", "CreateTime") == "LogAppendTime",

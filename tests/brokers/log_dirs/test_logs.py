@@ -12,7 +12,7 @@ from mockraft.brokers.log_dirs.failing_disk import FailingDisk
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
-from mockraft.brokers.log_dirs.replica_log import ReplicaLog
+from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
 from mockraft.wire import error_codes
 
 from .conftest import MakeBatch
@@ -274,6 +274,20 @@ def test_checkpoints_are_written_where_there_is_something_new(
     disks[0].fail()
     logs.checkpoint_high_watermarks()
     assert [log_dir.directory_id for log_dir in logs.live()] == [D1]
+
+
+def test_every_log_is_retained_and_a_disk_that_refuses_harms_no_other(
+    logs: Logs, disks: list[FailingDisk], batch: MakeBatch
+) -> None:
+    for partition, directory_id in enumerate((D0, D1)):
+        log = logs.create((TOPIC, partition), "t", directory_id, config=LogConfig(retention_ms=10))
+        log.append_as_leader(batch("a", time_ms=5), 0, 0)
+        log.high_watermark = 1
+    disks[0].fail()
+    logs.retain(now_ms=100)
+
+    assert [log_dir.directory_id for log_dir in logs.live()] == [D1]
+    assert [held.log.start_offset for held in logs.held()] == [1]
 
 
 def test_a_broken_checkpoint_costs_a_recovery_or_the_directory_as_in_kafka(disks: list[FailingDisk]) -> None:

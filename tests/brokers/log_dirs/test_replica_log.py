@@ -285,6 +285,33 @@ def test_the_start_of_the_log_advances_up_to_the_high_watermark_and_whole_segmen
     assert ReplicaLog(disk, "t-0", SMALL, start_offset=500).end_offset == 500
 
 
+def test_the_oldest_segments_go_when_the_log_is_too_large_or_they_are_too_old(disk: Disk, batch: MakeBatch) -> None:
+    log = ReplicaLog(disk, "t-0", SMALL)
+    for index in range(10):
+        log.append_as_leader(batch(str(index), time_ms=100 * index), 0, 0)
+    size = len(batch("0"))
+
+    def starts(now_ms: int, **config: int) -> int:
+        log.config = LogConfig(segment_bytes=200, **config)
+        log.retain(now_ms)
+        return log.start_offset
+
+    log.high_watermark = 5
+    assert starts(10**9) == 0
+    assert starts(0, retention_bytes=6 * size) == 4
+    assert starts(10**9, retention_ms=0) == 4
+    log.high_watermark = 10
+    assert starts(0, retention_bytes=5 * size) == 4
+    assert starts(600, retention_ms=100) == 4
+    assert starts(601, retention_ms=100) == 6
+    assert starts(800, retention_ms=200) == 6
+    assert everything(log) == [(index, str(index)) for index in range(6, 10)]
+    assert starts(10**9, retention_ms=200) == 10
+    assert (log.end_offset, log.size_bytes) == (10, 0)
+    assert [name for name in disk.names("t-0") if name.endswith(".log")] == ["00000000000000000010.log"]
+    assert log.append_as_leader(batch("more"), 0, 0) == (10, 11)
+
+
 def test_the_high_watermark_stays_within_the_log(log: ReplicaLog, batch: MakeBatch) -> None:
     log.append_as_leader(batch("a", "b"), 0, 0)
     log.high_watermark = 100
