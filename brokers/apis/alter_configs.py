@@ -16,8 +16,8 @@ from mockraft.wire import error_codes, messages
 
 
 def _api(name: str, *, incremental: bool) -> Api:
-    request_class = messages.by_name(f"{name}Request")
-    response_class = messages.by_name(f"{name}Response")
+    request_class: Any = messages.by_name(f"{name}Request")
+    response_class: Any = messages.by_name(f"{name}Response")
     module: Any = __import__(response_class.__module__, fromlist=["AlterConfigsResourceResponse"])
     said_of_resource = module.AlterConfigsResourceResponse
 

@@ -30,6 +30,7 @@ TOPIC_IDS_FROM = 12
 NO_CONTROLLER = -1
 PARTITIONS_A_TURN = 1_000
 _NO_ID = bytes(16)
+_NO_TOPIC = Topic("", _NO_ID, {})
 
 
 async def handle(request: Any, ctx: RequestContext) -> MetadataResponse:
@@ -87,7 +88,7 @@ async def _asked(request: Any, ctx: RequestContext) -> list[MetadataResponseTopi
             if topic_id not in image.topics
         ]
         return unknown + await _known([image.topics[topic_id] for topic_id in ids if topic_id in image.topics], ctx)
-    names = dict.fromkeys(each.name for each in request.topics)
+    names: list[Any] = list(dict.fromkeys(each.name for each in request.topics))
     if None in names:
         # Neither a name nor an id: Kafka's own broker breaks on it.
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
@@ -97,8 +98,7 @@ async def _asked(request: Any, ctx: RequestContext) -> list[MetadataResponseTopi
     if missing and request.allow_auto_topic_creation and _creates_topics(ctx):
         ctx.forwarding.creation.create([name for name in missing if topic_names.is_valid(name)], ctx)
         return known + [_unknown(name, _NO_ID) for name in missing]
-    ids = {name: topic.topic_id for name in missing if (topic := image.topics_by_name.get(name)) is not None}
-    return known + [_unknown(name, ids.get(name, _NO_ID)) for name in missing]
+    return known + [_unknown(name, image.topics_by_name.get(name, _NO_TOPIC).topic_id) for name in missing]
 
 
 def _creates_topics(ctx: RequestContext) -> bool:

@@ -7,12 +7,12 @@ import re
 from typing import Any, Final
 
 from mockraft.kafka_configs.config_keys import BROKER_LOGGER, RESOURCE_TYPES
-from mockraft.kafka_configs.config_values import invalid_config
+from mockraft.kafka_configs.config_values import Operation, invalid_config
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import check_configs, is_allowed_on_cluster
 from mockraft.server.controller import configs
 from mockraft.server.controller.acl_types import AclOperation
-from mockraft.server.controller.configs import Change, Operation
+from mockraft.server.controller.configs import Change
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
 from mockraft.wire import error_codes

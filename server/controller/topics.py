@@ -6,8 +6,9 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.kafka_configs.config_keys import TOPIC
+from mockraft.kafka_configs.config_values import Operation
 from mockraft.server.controller import configs
-from mockraft.server.controller.configs import Change, EffectiveConfig, Operation
+from mockraft.server.controller.configs import Change, EffectiveConfig
 from mockraft.server.controller.image import Partition
 from mockraft.server.controller.mutation_quota import NO_QUOTA, MutationQuota
 from mockraft.server.controller.placement import default_dir, place
