@@ -58,6 +58,7 @@ class Directories:
         self.offline: dict[bytes, str] = {}
         self._broker = broker
         self._restarts = Restarts(broker)
+        self._counts: Counter[bytes] | None = None
         self.is_published = False
         self._channel = ControllerChannel(
             str(config.broker_id), broker.controller, RETRY_TIMEOUT_MS, config.security, config.messages
@@ -87,6 +88,7 @@ class Directories:
                 return  # What it knows may be old, and what lies here not yet known to it.
             self.is_published = True
             self._first_published()
+        self._counts = None
         for key in self._turns(broker.view.take_changed()):
             self._place(key)
         self._restarts.metadata_advanced()
@@ -207,6 +209,7 @@ class Directories:
         broker = self._broker
         replica = broker.view.replicas[key]
         left = self.placed.pop(key)
+        self._counts = None
         excluded = {**self.offline, left: ""}
         for each in candidates(broker.config.log_dirs, self._load(), excluded, self.cordoned):
             if self._create_in(key, replica, each.directory_id):
@@ -229,6 +232,8 @@ class Directories:
     def _report(self, directory_id: bytes) -> None:
         """One timer for all of them, as Kafka has it: a directory that fails later gives the earlier ones more time."""
         broker = self._broker
+        if broker.stopped.is_set():
+            return
         broker.happen(lifecycle.LogDirFailed(directory_id))
         broker.set_timer("log-dir-failure", broker.config.log_dir_failure_timeout_ms, self._not_reported, directory_id)
 
@@ -305,8 +310,10 @@ class Directories:
             self.preferred.pop(name, None)
 
     def _load(self) -> Counter[bytes]:
-        """How many replicas each directory has, those on their way there too."""
-        return Counter(self.placed.values()) + Counter(self.moving.values())
+        """How many replicas each directory has, those on their way there too; counted once for all of a change."""
+        if self._counts is None:
+            self._counts = Counter(self.placed.values()) + Counter(self.moving.values())
+        return self._counts
 
     def _create_in(self, key: ReplicaKey, replica: Replica, directory_id: bytes) -> bool:
         """Make the log of a replica; whether that worked. The directory may be offline afterwards."""
@@ -319,6 +326,8 @@ class Directories:
             _log.warning("broker %d: no log for partition %d: %s", broker.config.broker_id, replica.partition, error)
             return False
         self.placed[key] = directory_id
+        if self._counts is not None:
+            self._counts[directory_id] += 1
         return True
 
     # What the controller is told of them.
@@ -334,6 +343,7 @@ class Directories:
         epoch = registration.broker_epoch if registration else -1
         request = self.assignments.take(broker.config.broker_id, epoch, broker.view.replicas)
         if request is not None:
+            _log.info("broker %d: QueuedReplicaToDirAssignments=%d", broker.config.broker_id, self.assignments.queued)
             try:
                 response = await self._channel.send(lambda _: request)
                 self.assignments.answered(response, _now_ms())

@@ -11,6 +11,8 @@ import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.lifecycle import End
 from mockraft.brokers.log_dirs.directory_ids import UNASSIGNED
+from mockraft.brokers.log_dirs.failing_disk import FailingDisk
+from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
 from mockraft.wire import api_keys
 
 Cluster = Any
@@ -124,3 +126,26 @@ async def test_an_unknown_directory_is_refused_with_the_known_ones(cluster: Clus
         broker.fail_log_dir("/nope")
     with pytest.raises(LookupError, match="it has /simulated/d0"):
         broker.slow_log_dir(bytes(16), 5)
+
+
+async def test_a_directory_that_fails_while_it_is_opened_is_registered_and_then_told_as_failed(
+    cluster: Cluster,
+) -> None:
+    cluster.disks[1, PATHS[1]] = broken = FailingDisk(MemoryDisk(PATHS[1]))
+    broken.fail()
+    broker = await cluster.start()
+    (registration,) = cluster.asked(api_keys.BROKER_REGISTRATION)
+    assert set(registration.log_dirs) == set(ids(broker))
+    await until(lambda: cluster.image.cluster.brokers[1].log_dirs == (ids(broker)[0],))
+    assert set(broker.directories.offline) == {ids(broker)[1]}
+
+
+async def test_a_broker_of_which_no_directory_can_be_opened_is_over_before_it_registers(cluster: Cluster) -> None:
+    for path in PATHS[:2]:
+        cluster.disks[1, path] = broken = FailingDisk(MemoryDisk(path))
+        broken.fail()
+    broker = cluster.joining()
+    broker.start()
+    await broker.wait_stopped()
+    assert broker.end is End.ALL_LOG_DIRS_FAILED
+    assert cluster.asked(api_keys.BROKER_REGISTRATION) == []
