@@ -303,7 +303,8 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
 
     async def _register(self) -> None:
         def make(connection: client.KafkaConnection) -> BrokerRegistrationRequest:
-            return registration_of(self.config, connection.version_for(BrokerRegistrationRequest))
+            version = connection.version_for(BrokerRegistrationRequest)
+            return registration_of(self.config, version, self.life.cordoned_dirs)
 
         response = await self.ask(self._channel, make)
         if response is not None:

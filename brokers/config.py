@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from mockraft.brokers.features import SUPPORTED_FEATURES
 from mockraft.brokers.log_dirs.directory_ids import draw_uuid, in_java_order
 from mockraft.brokers.log_dirs.disk import Disk
 from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.placement import DirectoryAt
-from mockraft.wire import messages
+from mockraft.wire import api_keys, messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from mockraft.wire.messages.broker_registration_request import Listener as RegisteredListener
@@ -112,12 +112,15 @@ def endpoint_of(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def registration_of(config: BrokerConfig, version: int) -> BrokerRegistrationRequest:
+def registration_of(
+    config: BrokerConfig, version: int, cordoned_dirs: Iterable[bytes] = ()
+) -> BrokerRegistrationRequest:
     """The registration a 4.3.1 broker with this config sends; directories in Java's order of uuids.
 
-    Below version 4 a feature whose range starts at 0 is left out, as Kafka does.
+    Below version 4 a feature whose range starts at 0 is left out, as Kafka does. `cordoned_dirs` are told where the
+    words have them: KIP-1066's text has, Kafka has not.
     """
-    return BrokerRegistrationRequest(
+    request = BrokerRegistrationRequest(
         broker_id=config.broker_id,
         cluster_id=config.cluster_id,
         incarnation_id=config.incarnation_id,
@@ -134,3 +137,12 @@ def registration_of(config: BrokerConfig, version: int) -> BrokerRegistrationReq
         log_dirs=in_java_order(log_dir.directory_id for log_dir in config.log_dirs),
         previous_broker_epoch=config.previous_broker_epoch,
     )
+    if config.messages is not messages:
+        # Who speaks no proposal need not have the generator in memory.
+        from mockraft.wire.recast import recast
+
+        worded = recast(request, config.messages.request(api_keys.BROKER_REGISTRATION))
+        if hasattr(worded, "cordoned_log_dirs"):
+            worded.cordoned_log_dirs = in_java_order(cordoned_dirs)
+            return cast(BrokerRegistrationRequest, worded)
+    return request

@@ -44,3 +44,13 @@ async def test_it_lives_on_a_controller_of_the_same_proposal(profile: list[str])
             assert heartbeat.api_version == controller.messages.request(63).max_version
         assert broker.fault is None
     assert broker.refusals == {}
+
+
+async def test_by_kip_1066_its_registration_tells_the_cordoned_directories_of_its_file() -> None:
+    async with Controller(profile="kip-1066") as controller:
+        joining = {"messages": controller.messages, "log_dir_paths": ("/a", "/b"), "cordoned_log_dirs": "/b"}
+        async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, **joining) as broker:
+            await broker.wait_until(BrokerState.RUNNING)
+            cordoned = broker.directories.find("/b").directory_id
+            (registration,) = controller.journal.exchanges(api_keys.BROKER_REGISTRATION)
+            assert registration.request.cordoned_log_dirs == [cordoned]
