@@ -143,3 +143,16 @@ def test_a_directory_in_place_of_the_lock_is_an_error_of_the_disk(disk: RealDisk
     logs.lock()
 
     assert "Is a directory" in str(logs.log_dirs[0].offline)
+
+
+def test_a_directory_that_was_taken_away_is_noticed_at_the_next_checkpoint(disk: RealDisk) -> None:
+    logs = Logs([LogDir(disk, bytes(16))])
+    logs.lock()
+    logs.create((bytes(range(16)), 0), "t", bytes(16))
+    logs.checkpoint_high_watermarks()
+    os.rename(disk.root, f"{disk.root}.gone")
+    logs.checkpoint_high_watermarks()
+
+    assert logs.live() == []
+    assert "No such file or directory" in str(logs.log_dirs[0].offline)
+    assert disk.root in str(logs.log_dirs[0].offline)
