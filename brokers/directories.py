@@ -169,7 +169,8 @@ class Directories:
             return
         broker = self._broker
         self.offline[directory_id] = reason
-        _log.warning("broker %d: log dir %s is offline: %s", broker.config.broker_id, text_of(directory_id), reason)
+        path = self.find(directory_id).path
+        _log.warning("broker %d: log dir %s is offline: %s", broker.config.broker_id, path, reason)
         broker.logs.take_offline(directory_id, reason)
         broker.movers.directory_offline(directory_id)
         if broker.replicas is not None:

@@ -115,7 +115,8 @@ async def _broker(
     try:
         config = await _config(broker_id, bootstrap, cluster_id, options, chance)
     except LogDirsError as error:
-        return _fail(LOG_DIRS_UNUSABLE, str(error) + _how_to_format(error, broker_id, cluster_id, options))
+        how = await _how_to_format(error, broker_id, cluster_id, bootstrap[0], options)
+        return _fail(LOG_DIRS_UNUSABLE, f"{error}{how}")
     except DisconnectedError as error:
         return _fail(NO_CONTROLLER, f"{error}{'' if options['security'] else IN_THE_CLEAR}")
     except (OSError, LookupError, ValueError) as error:
