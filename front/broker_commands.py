@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import sys
@@ -181,12 +182,18 @@ async def _config(
     return draw_config_on_disk(broker_id, cluster_id, bootstrap, chance, **options)
 
 
-def _how_to_format(error: LogDirsError, broker_id: int, cluster_id: str | None, options: dict[str, Any]) -> str:
-    """What to type where directories are not formatted."""
+async def _how_to_format(
+    error: LogDirsError, broker_id: int, cluster_id: str | None, bootstrap: tuple[str, int], options: dict[str, Any]
+) -> str:
+    """What to type where directories are not formatted, with the controller's cluster id if it tells it."""
+    from mockraft.brokers.fleet import ask_cluster_id
     from mockraft.brokers.log_dirs.ensemble import Refusal
 
     if error.refusal is not Refusal.NOT_FORMATTED:
         return ""
+    if cluster_id is None:
+        with contextlib.suppress(OSError, LookupError, ValueError):
+            cluster_id = await ask_cluster_id(bootstrap, security=options["security"])
     named = " ".join(f"--log-dir {path}" for path in options["paths"])
     more = f" --metadata-log-dir {options['metadata_log_dir']}" if options["metadata_log_dir"] else ""
     return (
