@@ -38,6 +38,7 @@ class Outage:
                 return connection
         try:
             return await connect()
-        except DisconnectedError:
-            self._is_on = True
+        except DisconnectedError as error:
+            # One that is only slow is there: late answers and lost connections are no reason to queue up.
+            self._is_on = isinstance(error.__cause__, ConnectionRefusedError)
             raise

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from mockraft.brokers.outage import Outage
-from mockraft.wire.client import DisconnectedError
+from mockraft.wire.client import DisconnectedError, RequestTimedOutError
 
 
 async def test_while_it_is_gone_one_tries_and_all_come_in_when_it_is_back() -> None:
@@ -20,7 +20,7 @@ async def test_while_it_is_gone_one_tries_and_all_come_in_when_it_is_back() -> N
         await asyncio.sleep(0)
         at_once -= 1
         if not is_there:
-            raise DisconnectedError("refused")
+            raise DisconnectedError("refused") from ConnectionRefusedError()
         return "connected"
 
     async def insist() -> str:
@@ -43,15 +43,24 @@ async def test_while_it_is_gone_one_tries_and_all_come_in_when_it_is_back() -> N
     assert await outage.connect(connect) == "connected"
 
 
-async def test_other_errors_are_no_outage() -> None:
-    outage = Outage()
+@pytest.mark.parametrize("error", [ValueError("nonsense"), RequestTimedOutError("too late")])
+async def test_a_controller_that_is_slow_or_wrong_is_not_gone(error: Exception) -> None:
+    outage, under_way = Outage(), asyncio.Event()
 
     async def fail() -> str:
-        raise ValueError("nonsense")
+        raise error
+
+    async def wait() -> str:
+        under_way.set()
+        await asyncio.sleep(60)
+        return "late"
 
     async def connect() -> str:
         return "connected"
 
-    with pytest.raises(ValueError, match="nonsense"):
+    with pytest.raises(type(error)):
         await outage.connect(fail)
-    assert await outage.connect(connect) == "connected"
+    waiting = asyncio.ensure_future(outage.connect(wait))
+    await under_way.wait()
+    assert await outage.connect(connect) == "connected", "nobody queues up behind a slow one"
+    waiting.cancel()
