@@ -125,6 +125,31 @@ async def test_a_lost_replica_is_replicated_again_in_another_directory(
     assert await consume(brokers, "orders", 51) == [*TEXTS, "one more"]
 
 
+async def test_what_is_left_of_a_lost_replica_does_not_come_back_beside_the_new_one(
+    controller: Controller, brokers: Brokers, produce: Produce, until: Until
+) -> None:
+    options = {"restart_partitions_elsewhere": True, **KIP_18}
+    broker = await two(brokers, **options)
+    key = await brokers.create_topic("orders", assigned=[1, 2])
+    await produce(brokers, "orders", TEXTS)
+    await brokers.isr("orders", 1, 2)
+    left = place(broker, key, "orders")
+    broker.fail_file(left)
+    await produce(brokers, "orders", ["one more"])
+    await brokers.isr("orders", 1, 2)
+    there = broker.directories.placed[key]
+    await until(lambda: partition(controller, "orders").directories[0] == there)
+
+    await brokers.kill(1)
+    await brokers.start(1, log_dir_paths=dirs_of(1), **options)
+    broker = brokers.running[1]
+    await brokers.isr("orders", 1, 2)
+    assert broker.directories.placed == {key: there}
+    assert broker.logs.log(key).end_offset == 51
+    (old,) = (each for each in broker.logs.log_dirs if left.startswith(f"{each.path}/"))
+    assert not old.disk.exists("orders-0")
+
+
 # The whole disk.
 
 
