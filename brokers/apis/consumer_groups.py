@@ -117,14 +117,15 @@ async def commit(request: Any, ctx: RequestContext) -> Any:
     topics = []
     for topic in request.topics:
         answered = []
+        name = _name_of(ctx, topic)
         for partition in topic.partitions:
-            each = code or _check_offset(ctx, topic.name, partition)
-            if each == error_codes.NONE:
-                group.offsets[topic.name, partition.partition_index] = Offset(
+            each = code or _check_offset(ctx, name, partition)
+            if each == error_codes.NONE and name is not None:
+                group.offsets[name, partition.partition_index] = Offset(
                     partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata
                 )
             answered.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=each))
-        topics.append(OffsetCommitResponseTopic(name=topic.name, partitions=answered))
+        topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answered))
     return OffsetCommitResponse(topics=topics)
 
 
@@ -147,7 +148,7 @@ async def fetch(request: Any, ctx: RequestContext) -> Any:
                     for index, found in partitions
                 ],
             )
-            for name, partitions in _wanted(offsets, request.topics)
+            for name, partitions in _wanted(offsets, _by_name(request.topics))
         ]
     )
 
@@ -157,11 +158,18 @@ def _fetched(ctx: RequestContext, asked: Any) -> OffsetFetchResponseGroup:
         offsets = _group(ctx, asked.group_id).offsets
     except ApiError as refused:
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=refused.error_code)
+    if ctx.api_version >= TOPIC_IDS_FROM and asked.topics is not None:
+        named = {name: topic.partition_indexes for topic in asked.topics if (name := _name_of(ctx, topic)) is not None}
+        unknown = [_unknown(topic) for topic in asked.topics if _name_of(ctx, topic) is None]
+    else:
+        named, unknown = _by_name(asked.topics), []
     return OffsetFetchResponseGroup(
         group_id=asked.group_id,
-        topics=[
+        topics=unknown
+        + [
             OffsetFetchResponseTopics(
                 name=name,
+                topic_id=topic.topic_id if (topic := ctx.image.topics_by_name.get(name)) else bytes(16),
                 partitions=[
                     OffsetFetchResponsePartitions(
                         partition_index=index,
@@ -172,23 +180,54 @@ def _fetched(ctx: RequestContext, asked: Any) -> OffsetFetchResponseGroup:
                     for index, found in partitions
                 ],
             )
-            for name, partitions in _wanted(offsets, asked.topics)
+            for name, partitions in _wanted(offsets, named)
         ],
     )
 
 
-def _wanted(offsets: dict[tuple[str, int], Offset], topics: Any) -> list[tuple[str, list[tuple[int, Offset]]]]:
+def _by_name(topics: Any) -> dict[str, Any] | None:
+    return None if topics is None else {topic.name: topic.partition_indexes for topic in topics}
+
+
+def _name_of(ctx: RequestContext, topic: Any) -> str | None:
+    """The name of a topic that is asked for by name or, from version 10 on, by id; None when no topic has the id."""
+    if ctx.api_version < TOPIC_IDS_FROM:
+        return str(topic.name)
+    known = ctx.image.topics.get(topic.topic_id)
+    return None if known is None else known.name
+
+
+def _unknown(topic: Any) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetFetchResponsePartitions(
+                partition_index=index,
+                committed_offset=NO_OFFSET.offset,
+                metadata=NO_OFFSET.metadata,
+                error_code=error_codes.UNKNOWN_TOPIC_ID,
+            )
+            for index in topic.partition_indexes
+        ],
+    )
+
+
+def _wanted(
+    offsets: dict[tuple[str, int], Offset], named: dict[str, Any] | None
+) -> list[tuple[str, list[tuple[int, Offset]]]]:
     """(topic, [(partition, offset)]) of what is asked for, of all that was committed when that is None."""
     asked: dict[str, list[int]] = {}
-    if topics is None:
+    if named is None:
         for name, index in offsets:
             asked.setdefault(name, []).append(index)
     else:
-        asked = {topic.name: list(topic.partition_indexes) for topic in topics}
+        asked = {name: list(indexes) for name, indexes in named.items()}
     return [(name, [(at, offsets.get((name, at), NO_OFFSET)) for at in indexes]) for name, indexes in asked.items()]
 
 
-def _check_offset(ctx: RequestContext, topic: str, partition: Any) -> int:
+def _check_offset(ctx: RequestContext, topic: str | None, partition: Any) -> int:
+    if topic is None:
+        return error_codes.UNKNOWN_TOPIC_ID
     found = ctx.image.topics_by_name.get(topic)
     if found is None or partition.partition_index not in found.partitions:
         return error_codes.UNKNOWN_TOPIC_OR_PARTITION
@@ -245,6 +284,7 @@ def _commit_error(request: Any, error_code: int, _message: str | None) -> Any:
         topics=[
             OffsetCommitResponseTopic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=[
                     OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error_code)
                     for each in topic.partitions
@@ -260,8 +300,8 @@ def _fetch_error(request: Any, error_code: int, _message: str | None) -> Any:
     return OffsetFetchResponse(groups=groups) if groups else OffsetFetchResponse(error_code=error_code)
 
 
-def _api(name: str, handle: Any, error: Any, max_version: int = -1) -> Api:
-    return Api(messages.by_name(f"{name}Request"), messages.by_name(f"{name}Response"), handle, error, -1, max_version)
+def _api(name: str, handle: Any, error: Any) -> Api:
+    return Api(messages.by_name(f"{name}Request"), messages.by_name(f"{name}Response"), handle, error)
 
 
 APIS: Final = (
@@ -269,7 +309,7 @@ APIS: Final = (
     _api("SyncGroup", sync, _error),
     _api("Heartbeat", heartbeat, _error),
     _api("LeaveGroup", leave, _error),
-    _api("OffsetCommit", commit, _commit_error, TOPIC_IDS_FROM - 1),
-    _api("OffsetFetch", fetch, _fetch_error, TOPIC_IDS_FROM - 1),
+    _api("OffsetCommit", commit, _commit_error),
+    _api("OffsetFetch", fetch, _fetch_error),
 )
 """In the order of the protocol."""

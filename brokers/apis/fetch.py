@@ -41,6 +41,8 @@ LEADERS_FROM = 16
 FOLLOWERS_SERVE_FROM = 11
 """From here on consumers may read from followers."""
 NO_SESSION = 0
+READ_COMMITTED = 1
+UNKNOWN = (error_codes.UNKNOWN_TOPIC_OR_PARTITION, error_codes.UNKNOWN_TOPIC_ID)
 
 
 class _Asked(NamedTuple):
@@ -70,7 +72,7 @@ async def handle(request: Any, ctx: RequestContext) -> FetchResponse:
         follower_id, broker_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
     fetch = _Fetch(request, ctx.api_version, replicas, asked, follower_id, broker_epoch)
     found = await fetch.run()
-    return _answer(ctx, asked, found)
+    return _answer(request, ctx, asked, found)
 
 
 def error(request: Any, error_code: int, _message: str | None) -> FetchResponse:
@@ -177,13 +179,16 @@ def _asked(request: Any, ctx: RequestContext) -> Iterator[_Asked]:
                 yield _Asked(topic, partition, (known.topic_id, partition.partition), error_codes.NONE)
 
 
-def _answer(ctx: RequestContext, asked: list[_Asked], found: list[_Found]) -> FetchResponse:
+def _answer(request: Any, ctx: RequestContext, asked: list[_Asked], found: list[_Found]) -> FetchResponse:
     topics: dict[int, FetchableTopicResponse] = {}
     leaders = set()
     for each, (read, code) in zip(asked, found, strict=True):
         data = PartitionData(
             partition_index=each.partition.partition, error_code=code, high_watermark=-1, aborted_transactions=None
         )
+        is_committed = request.isolation_level == READ_COMMITTED and read is not None and read.diverging is None
+        if code in UNKNOWN or is_committed:
+            data.aborted_transactions = []
         data.records = b""
         if read is not None:
             data.high_watermark = data.last_stable_offset = read.high_watermark

@@ -31,6 +31,18 @@ from mockraft.wire.messages.produce_response import (
 TOPIC_IDS_FROM = 13
 LEADERS_FROM = 10
 ZSTD_FROM = 7
+UNKNOWN_OFFSET = -1
+WITHOUT_LOG_START = frozenset(
+    {
+        error_codes.UNKNOWN_TOPIC_OR_PARTITION,
+        error_codes.NOT_LEADER_OR_FOLLOWER,
+        error_codes.MESSAGE_TOO_LARGE,
+        error_codes.RECORD_LIST_TOO_LARGE,
+        error_codes.CORRUPT_MESSAGE,
+        error_codes.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Refusals of an append that say nothing of the log (ReplicaManager.appendRecordsToLeader)."""
 ZSTD = 4
 
 
@@ -89,6 +101,7 @@ async def _append(
 ) -> tuple[PartitionProduceResponse, tuple[ReplicaKey, int, PartitionProduceResponse] | None]:
     """The partition's answer so far, and (key, the offset to wait for, answer) when replicas have to be waited for."""
     replicas = replicas_of(ctx)
+    log_start_offset = UNKNOWN_OFFSET
     try:
         known = ctx.image.topics.get(topic.topic_id) if ctx.api_version >= TOPIC_IDS_FROM else None
         if ctx.api_version >= TOPIC_IDS_FROM and known is None:
@@ -102,13 +115,16 @@ async def _append(
         replicas.find(key)
         await replicas.disk_ready(key)
         wall_clock_ms = time.time_ns() // 1_000_000
-        appended = replicas.find(key).append(records, request.acks, replicas.now_ms(), wall_clock_ms)
+        hosted = replicas.find(key)
+        log_start_offset = hosted.log.start_offset
+        appended = hosted.append(records, request.acks, replicas.now_ms(), wall_clock_ms)
     except LogError as refused:
         code = refused.error_code
         return PartitionProduceResponse(
             index=partition.index,
             error_code=code,
-            base_offset=-1,
+            base_offset=UNKNOWN_OFFSET,
+            log_start_offset=UNKNOWN_OFFSET if code in WITHOUT_LOG_START else log_start_offset,
             error_message=str(refused) or error_codes.message(code),
         ), None
     answered = PartitionProduceResponse(

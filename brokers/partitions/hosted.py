@@ -24,7 +24,10 @@ REPLAYED_OFFSETS = 100_000
 
 
 class Appended(NamedTuple):
-    """Where records went; acks=all waits for `end_offset`. A time of -1 means that the producer's own counts."""
+    """Where records went; acks=all waits for `end_offset`. A time of -1 means that the producer's own counts.
+
+    For a batch that was written before the time is that of its records, as in Kafka.
+    """
 
     base_offset: int
     end_offset: int
@@ -126,10 +129,10 @@ class HostedPartition:
         if len(headers) != 1:
             raise LogError(error_codes.INVALID_RECORD, f"exactly one record batch is expected, not {len(headers)}")
         header = headers[0]
-        written_at = self.producers.check(header)
-        if written_at is not None:
-            end_offset = written_at + header.last_offset - header.base_offset + 1
-            return Appended(written_at, end_offset, log.start_offset)
+        written = self.producers.check(header)
+        if written is not None:
+            end_offset = written[0] + header.last_offset - header.base_offset + 1
+            return Appended(written[0], end_offset, log.start_offset, written[1])
         log.config = self._settings().log
         base_offset, end_offset = log.append_as_leader(records, self.state.leader_epoch, wall_clock_ms)
         self.producers.written(header._replace(base_offset=base_offset, last_offset=end_offset - 1))

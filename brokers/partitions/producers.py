@@ -24,6 +24,7 @@ class _Written(NamedTuple):
     last_sequence: int
     base_offset: int
     last_offset: int
+    max_timestamp_ms: int
 
 
 class _Producer:
@@ -43,8 +44,8 @@ class Producers:
     def __len__(self) -> int:
         return len(self._producers)
 
-    def check(self, header: BatchHeader) -> int | None:
-        """The offset at which this batch was written before, None when it is new and may be appended.
+    def check(self, header: BatchHeader) -> tuple[int, int] | None:
+        """(offset, timestamp) with which this batch was written before, None when it is new and may be appended.
 
         LogError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER. A producer that is not known (any more) may
         begin with any sequence, as in Kafka.
@@ -63,7 +64,7 @@ class Producers:
         if header.producer_epoch == producer.epoch:
             for written in producer.batches:
                 if (written.first_sequence, written.last_sequence) == (first, last):
-                    return written.base_offset
+                    return written.base_offset, written.max_timestamp_ms
         expected = 0
         if header.producer_epoch == producer.epoch and producer.batches:
             expected = _after(producer.batches[-1].last_sequence, 1)
@@ -83,7 +84,9 @@ class Producers:
         if producer is None or producer.epoch != header.producer_epoch:
             producer = self._producers[header.producer_id] = _Producer(header.producer_epoch)
         last = _after(header.base_sequence, header.last_offset - header.base_offset)
-        producer.batches.append(_Written(header.base_sequence, last, header.base_offset, header.last_offset))
+        producer.batches.append(
+            _Written(header.base_sequence, last, header.base_offset, header.last_offset, header.max_timestamp_ms)
+        )
         self._producers.move_to_end(header.producer_id)
         if len(self._producers) > PRODUCERS_MAX:
             self._producers.popitem(last=False)

@@ -9,6 +9,11 @@ import pytest
 from confluent_kafka import Consumer
 from mockraft.wire import client, error_codes
 from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from mockraft.wire.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from mockraft.wire.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -122,6 +127,28 @@ async def test_only_consumer_groups_have_a_coordinator(brokers: Any, key_type: i
     await brokers.start(1)
     response = await ask(brokers, FindCoordinatorRequest(key_type=key_type, coordinator_keys=["t"]), 6)
     assert response.coordinators[0].error_code == error_code
+
+
+async def test_offsets_are_committed_and_fetched_by_topic_id(brokers: Any) -> None:
+    await brokers.start(1)
+    topic_id, _ = await brokers.create_topic("orders")
+    ids = [topic_id, bytes(16)]
+    committing = OffsetCommitRequest(
+        group_id="g",
+        topics=[
+            OffsetCommitRequestTopic(
+                topic_id=each, partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=7)]
+            )
+            for each in ids
+        ],
+    )
+    committed = await ask(brokers, committing, 10)
+    assert [topic.partitions[0].error_code for topic in committed.topics] == [0, error_codes.UNKNOWN_TOPIC_ID]
+    topics = [OffsetFetchRequestTopics(topic_id=each, partition_indexes=[0]) for each in ids]
+    fetched = await ask(brokers, OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)]), 10)
+    found = {topic.topic_id: topic.partitions[0] for topic in fetched.groups[0].topics}
+    assert (found[topic_id].committed_offset, found[topic_id].error_code) == (7, 0)
+    assert found[bytes(16)].error_code == error_codes.UNKNOWN_TOPIC_ID
 
 
 @pytest.mark.parametrize("version", range(1, 10))

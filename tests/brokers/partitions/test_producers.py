@@ -26,13 +26,13 @@ def test_the_next_sequence_is_new(producers: Producers) -> None:
 
 
 def test_a_batch_that_was_written_is_told_where(producers: Producers) -> None:
-    assert producers.check(header(0, 3)) == 10
+    assert producers.check(header(0, 3)) == (10, 0)
 
 
 def test_only_the_last_five_batches_are_known(producers: Producers) -> None:
     for sequence in range(3, 8):
         producers.written(header(sequence, offset=10 + sequence))
-    assert producers.check(header(3)) == 13
+    assert producers.check(header(3)) == (13, 0)
     with pytest.raises(LogError) as refused:
         producers.check(header(0, 3))
     assert refused.value.error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER

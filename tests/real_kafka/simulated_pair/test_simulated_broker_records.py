@@ -1,0 +1,218 @@
+"""A real broker and a simulated one are asked the same about records, each about a topic of its own."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from base64 import b64decode
+from typing import Any
+
+import pytest
+from crc32c import crc32c
+from mockraft.brokers.partitions.hosted import whole_batches
+from mockraft.wire import json_form, record_batch
+from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from mockraft.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from mockraft.wire.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from mockraft.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from mockraft.wire.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+
+pytestmark = pytest.mark.real_kafka
+
+REAL, SIMULATED = 1, 2
+SAID_OTHERWISE = {"errorMessage", "recordErrors", "throttleTimeMs", "currentLeader", "nodeEndpoints", "sessionId"}
+NOW_MS = 1_790_000_000_000
+_names = itertools.count()
+
+
+def batch(*values: bytes, time_ms: int = NOW_MS, **header: tuple[str, int, int]) -> bytes:
+    """A producer's batch; `header` fields are (struct format, position, value)."""
+    made = bytearray(record_batch.encode(values, base_offset=0, leader_epoch=-1, timestamp_ms=time_ms))
+    for form, position, value in header.values():
+        struct.pack_into(form, made, position, value)
+    struct.pack_into(">I", made, 17, crc32c(bytes(made[21:])))
+    return bytes(made)
+
+
+def of_producer(producer_id: int, epoch: int, sequence: int) -> bytes:
+    return batch(b"x", a=(">q", 43, producer_id), b=(">h", 51, epoch), c=(">i", 53, sequence))
+
+
+class Topics:
+    """One topic on each of the two brokers, and the same questions to both."""
+
+    def __init__(self, pair: Any, names: dict[int, str], ids: dict[int, bytes]) -> None:
+        self.pair = pair
+        self.names = names
+        self.ids = ids
+
+    async def expect_same(self, make: Any, version: int) -> Any:
+        """What both answer to `make(topic name, topic id)`; fails where they differ."""
+        answers = {}
+        for which in (REAL, SIMULATED):
+            response = await self.pair.ask(which, make(self.names[which], self.ids[which]), version)
+            answers[which] = _neutral(json_form.to_json(response, version))
+        assert self.pair.difference(answers[SIMULATED], answers[REAL]) == []
+        return answers[REAL]
+
+    async def expect_same_produced(
+        self, records: bytes, version: int = 13, *, acks: int = -1, partition: int = 0
+    ) -> Any:
+        def make(name: str, topic_id: bytes) -> ProduceRequest:
+            data = PartitionProduceData(index=partition, records=records)
+            topic = TopicProduceData(name=name, topic_id=topic_id, partition_data=[data])
+            return ProduceRequest(acks=acks, timeout_ms=3000, topic_data=[topic])
+
+        return await self.expect_same(make, version)
+
+
+def _neutral(tree: Any) -> Any:
+    """Without names, ids and words, and without the half batch that a real broker gives where the bytes end."""
+    if isinstance(tree, dict):
+        named = {"name", "topic", "topicId"}
+        if isinstance(tree.get("records"), str):
+            tree["records"] = whole_batches(b64decode(tree["records"]), 1 << 30).hex()
+        return {key: _neutral(value) for key, value in tree.items() if key not in SAID_OTHERWISE | named}
+    return [_neutral(each) for each in tree] if isinstance(tree, list) else tree
+
+
+@pytest.fixture
+async def topics(pair: Any) -> Topics:
+    number = next(_names)
+    names = {which: f"records-{number}-{which}" for which in (REAL, SIMULATED)}
+    request = CreateTopicsRequest(
+        timeout_ms=10_000,
+        topics=[
+            CreatableTopic(
+                name=name,
+                num_partitions=-1,
+                replication_factor=-1,
+                assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[which])],
+                configs=[CreatableTopicConfig(name="max.message.bytes", value="2000")],
+            )
+            for which, name in names.items()
+        ],
+    )
+    created = await pair.ask(SIMULATED, request)
+    # The cluster's quota for everyone would have the real broker answer with nothing.
+    entity = EntityData(entity_type="client-id", entity_name="test")
+    ample = EntryData(entity=[entity], ops=[OpData(key="consumer_byte_rate", value=1e9)])
+    await pair.ask(SIMULATED, AlterClientQuotasRequest(entries=[ample]))
+    ids = {which: topic.topic_id for which in names for topic in created.topics if topic.name == names[which]}
+    made = Topics(pair, names, ids)
+    for which in (REAL, SIMULATED):
+        # The metadata comes to each broker in its own time.
+        for _ in range(200):
+            asked = ListOffsetsPartition(partition_index=0, timestamp=-1)
+            listing = ListOffsetsRequest(
+                replica_id=-1, topics=[ListOffsetsTopic(name=names[which], partitions=[asked])]
+            )
+            if (await pair.ask(which, listing)).topics[0].partitions[0].error_code == 0:
+                break
+    return made
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+async def test_produce(topics: Topics, version: int) -> None:
+    good = batch(b"a", b"b")
+    refused = [b"", good + good, good[:40], good[:-1] + b"?", batch(b"x" * 3000), batch(b"c", a=(">h", 21, 0x20))]
+    for records in (good, *refused, good):
+        await topics.expect_same_produced(records, version)
+    await topics.expect_same_produced(good, version, acks=1)
+    await topics.expect_same_produced(good, version, acks=2)
+    await topics.expect_same_produced(good, version, partition=3)
+
+
+async def test_idempotent_producers(topics: Topics) -> None:
+    for producer_id, epoch, sequence in [
+        (7, 0, 0),
+        (7, 0, 1),
+        (7, 0, 0),
+        (7, 0, 5),
+        (7, 1, 3),
+        (7, 1, 0),
+        (7, 0, 2),
+        (8, 0, 4),
+        (8, 0, 5),
+    ]:
+        await topics.expect_same_produced(of_producer(producer_id, epoch, sequence))
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+async def test_fetch(topics: Topics, version: int) -> None:
+    for _ in range(3):
+        await topics.expect_same_produced(batch(b"a", b"b"))
+    wholes = [{"max_bytes": 1 << 20}, {"max_bytes": 1}, {"max_bytes": 1 << 20, "isolation_level": 1}]
+    partitions: list[dict[str, int]] = [{"fetch_offset": offset} for offset in (-1, 0, 1, 5, 6, 7)]
+    partitions += [{"partition": 4}, {"partition_max_bytes": 1}, {"partition_max_bytes": 150}]
+    if version >= 9:
+        partitions += [{"current_leader_epoch": epoch} for epoch in (0, 1)]
+    if version >= 12:
+        partitions += [{"fetch_offset": offset, "last_fetched_epoch": epoch} for offset in (6, 9) for epoch in (0, 1)]
+    for whole in wholes:
+        for each in partitions:
+            asked = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20, **each}
+
+            def make(name: str, topic_id: bytes, asked: Any = asked, whole: Any = whole) -> FetchRequest:
+                topic = FetchTopic(topic=name, topic_id=topic_id, partitions=[FetchPartition(**asked)])
+                return FetchRequest(max_wait_ms=0, min_bytes=1, topics=[topic], **whole)
+
+            await topics.expect_same(make, version)
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+async def test_list_offsets(topics: Topics, version: int) -> None:
+    for number in range(3):
+        await topics.expect_same_produced(batch(b"a", b"b", time_ms=NOW_MS + number))
+    least = {-3: 7, -4: 8, -5: 9, -6: 11}
+    for timestamp in (-1, -2, -3, -4, 0, NOW_MS, NOW_MS + 1, NOW_MS + 9):
+        for epoch in (-1, 0, 1) if version >= 4 else (-1,):
+            if version < least.get(timestamp, 0):
+                continue
+            asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=epoch)
+
+            def make(name: str, _: bytes, asked: Any = asked) -> ListOffsetsRequest:
+                return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[asked])])
+
+            await topics.expect_same(make, version)
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+async def test_offset_for_leader_epoch(topics: Topics, version: int) -> None:
+    await topics.expect_same_produced(batch(b"a", b"b"))
+    for current, epoch, partition in [(-1, 0, 0), (0, 0, 0), (1, 0, 0), (-1, 4, 0), (-1, -1, 0), (-1, 0, 7)]:
+        asked = OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=epoch)
+
+        def make(name: str, _: bytes, asked: Any = asked) -> OffsetForLeaderEpochRequest:
+            topic = OffsetForLeaderTopic(topic=name, partitions=[asked])
+            return OffsetForLeaderEpochRequest(replica_id=-1 if version >= 3 else -2, topics=[topic])
+
+        await topics.expect_same(make, version)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+async def test_delete_records(topics: Topics, version: int) -> None:
+    await topics.expect_same_produced(batch(b"a", b"b"))
+    await topics.expect_same_produced(batch(b"c"))
+    for offset, partition in [(5, 0), (-2, 0), (1, 0), (0, 0), (2, 0), (-1, 0), (0, 4)]:
+        asked = DeleteRecordsPartition(partition_index=partition, offset=offset)
+
+        def make(name: str, _: bytes, asked: Any = asked) -> DeleteRecordsRequest:
+            return DeleteRecordsRequest(timeout_ms=3000, topics=[DeleteRecordsTopic(name=name, partitions=[asked])])
+
+        await topics.expect_same(make, version)
