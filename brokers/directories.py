@@ -190,6 +190,7 @@ class Directories:
         self.lost.add(key)
         _log.warning("broker %d: %s-%d is lost: %s", broker.config.broker_id, key[0].hex(), key[1], reason)
         broker.logs.forget(key)
+        broker.movers.replica_lost(key, reason)
         if broker.replicas is not None:
             broker.replicas.apply(key)
         self.assign(key, LOST, reason)
@@ -201,7 +202,7 @@ class Directories:
             scope, why = classify(error, self._file_of(log_dir, error, key), log_dir.disk)
         if scope is Scope.DISK or key is None:
             self.fail(log_dir.directory_id, why)
-        elif log_dir.directory_id == self.placed.get(key):
+        elif log_dir.directory_id == self._broker.logs.directory_of(key):
             self.lose(key, why)
         # Else it is a replica on its way there that failed: its move ends, and it stays where it is.
 

@@ -131,6 +131,11 @@ class Movers:
             elif directory_id == move.target:
                 self._happen(move, Happened.TARGET_LOST, f"{self._path(directory_id)} is offline")
 
+    def replica_lost(self, key: ReplicaKey, why: str) -> None:
+        """A replica cannot be used any more although its directory works (KIP-18): its move ends."""
+        if move := self._moves.get(key):
+            self._happen(move, Happened.SOURCE_LOST, why)
+
     def progress(self) -> tuple[MoveProgress, ...]:
         """The moves under way, by topic name and partition."""
         logs = self.broker.logs
@@ -186,6 +191,8 @@ class Movers:
                 )
             case Order.ASSIGN_SOURCE:
                 broker.directories.moving.pop(move.key, None)
+                if move.key in broker.directories.lost:
+                    return  # Lost by itself (KIP-18), which the controller has been told.
                 broker.directories.assign(move.key, move.source, "Reverting reassignment for canceled future replica")
             case Order.SWAP:
                 self._swap(move)
@@ -195,6 +202,8 @@ class Movers:
                 pass  # A mover does, for as long as the move is under way.
 
     def _create_future(self, move: Move) -> None:
+        if self.broker.logs.future(move.key) is not None:
+            self._drop_future(move)  # Of a move whose source was lost.
         try:
             self.broker.logs.create(move.key, move.topic, move.target, future=True)
         except LogError as error:
@@ -272,8 +281,12 @@ class Movers:
         for directory_id in (move.source, move.target):
             await logs.log_dir(directory_id).disk.ready()
         current, future = logs.log(move.key), logs.future(move.key)
-        if self._moves.get(move.key) is not move or current is None or future is None:
-            return IDLE_MS
+        if self._moves.get(move.key) is not move:
+            return 0
+        if current is None or future is None:
+            lost = Happened.SOURCE_LOST if current is None else Happened.TARGET_LOST
+            self._happen(move, lost, "its log is gone")
+            return 0
         try:
             copied_bytes = copy_piece(current, future)
         except StorageError as error:

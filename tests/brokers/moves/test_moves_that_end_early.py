@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from mockraft.brokers.log_dirs.directory_ids import LOST
 from mockraft.brokers.moves.asking import ask_to_move
 from mockraft.brokers.moves.errors import MoveEndedError, MoveRefusedError
 from mockraft.brokers.moves.move import Stage
@@ -112,6 +114,31 @@ async def test_a_source_that_fails_ends_the_move(bench: Any, stage: Stage) -> No
     assert bench.path_of(key, future=True) == "/d1"
 
 
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_replica_lost_by_itself_ends_its_move_and_is_not_assigned_back(bench: Any, stage: Stage) -> None:
+    key, move = await moved_to(bench, stage)
+    told = len(bench.told)
+    bench.throttle(None)
+    bench.broker.directories.lose(key, "a bad sector")
+    assert (move.stage, move.why, move.ended.is_set()) == (Stage.OVER, "a bad sector", True)
+    assert bench.told[told:] == [(key, LOST)]
+    assert bench.broker.directories.moving == {}
+
+
+async def test_what_a_lost_replica_left_of_its_move_does_not_hinder_the_next_one(bench: Any) -> None:
+    key, _ = await moved_to(bench, Stage.QUEUED)
+    bench.broker.directories.lose(key, "a bad sector")
+    bench.broker.logs.create(key, "a", bench.directory("/d2"))
+    bench.broker.directories.placed[key] = bench.directory("/d2")
+    bench.broker.directories.lost.clear()
+    move = begin(bench, "a", "/d1")
+    assert bench.names()["/d1"] == ["a-0-future"]
+    await bench.until(lambda: bench.accepted)
+    bench.acknowledge()
+    await bench.until(move.ended.is_set)
+    assert (move.stage, bench.path_of(key), bench.names()["/d1"]) == (Stage.DONE, "/d1", ["a-0"])
+
+
 async def test_a_source_that_cannot_be_read_is_lost(bench: Any) -> None:
     _, move = await moved_to(bench, Stage.COPYING)
     bench.disks["/d0"].fail()
@@ -203,6 +230,18 @@ async def test_a_failed_disk_ends_its_moves_and_no_others(bench: Any) -> None:
     bench.acknowledge()
     await bench.until(other.ended.is_set)
     assert bench.path_of(kept) == "/d2"
+
+
+async def test_one_bad_file_of_the_old_log_does_not_cost_the_new_one(make_bench: Callable[..., Any]) -> None:
+    bench = make_bench(io_errors="kip-18")
+    bench.broker.logs.on_error = bench.broker.directories.io_error
+    key, move = await moved_to(bench, Stage.QUEUED)
+    bench.disks["/d0"].fail_file("a-0")
+    bench.acknowledge()
+    await bench.until(move.ended.is_set)
+    assert (move.stage, bench.path_of(key), bench.log(key).end_offset) == (Stage.DONE, "/d1", 2)
+    assert bench.broker.directories.lost == set()
+    assert bench.broker.directories.offline == {}
 
 
 async def test_a_swap_that_cannot_remove_the_old_log_has_happened_all_the_same(bench: Any) -> None:
