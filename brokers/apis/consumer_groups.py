@@ -158,6 +158,7 @@ def _fetched(ctx: RequestContext, asked: Any) -> OffsetFetchResponseGroup:
         offsets = _group(ctx, asked.group_id).offsets
     except ApiError as refused:
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=refused.error_code)
+    named: dict[str, Any] | None
     if ctx.api_version >= TOPIC_IDS_FROM and asked.topics is not None:
         named = {name: topic.partition_indexes for topic in asked.topics if (name := _name_of(ctx, topic)) is not None}
         unknown = [_unknown(topic) for topic in asked.topics if _name_of(ctx, topic) is None]
