@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -183,3 +184,21 @@ async def test_everything_is_allowed_where_nobody_is_asked(cluster: Any, version
 async def test_operations_are_told_only_when_asked_for(cluster: Any) -> None:
     response = await cluster.ask(named("a"))
     assert response.topics[0].topic_authorized_operations == NOT_ASKED
+
+
+async def test_others_have_their_turn_while_a_large_answer_is_made(cluster: Any) -> None:
+    for number in range(40):
+        cluster.create(f"large-{number}", *({"replicas": [1, 2]} for _ in range(100)))
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    waiting = asyncio.get_running_loop().create_task(others())
+    response = await cluster.ask(MetadataRequest(topics=None))
+    waiting.cancel()
+    assert len(response.topics) == 42
+    assert turns >= 3

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller, SimulatedBroker
+from mockraft.brokers.apis.registry import APIS
 from mockraft.brokers.config import Listener, draw_config
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.listener.client_listener import ListenerError
@@ -18,7 +19,8 @@ from mockraft.brokers.listener.limits import Limits
 from mockraft.wire import client, error_codes
 from mockraft.wire.connection import FrameReader, read_response_body, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
-from mockraft.wire.messages.metadata_request import MetadataRequest
+from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from mockraft.wire.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from mockraft.wire.messages.push_telemetry_request import PushTelemetryRequest
 from mockraft.wire.messages.vote_request import VoteRequest
 
@@ -241,6 +243,37 @@ async def test_nothing_is_left_after_close(start: Serving) -> None:
     with pytest.raises(client.DisconnectedError):
         await client.connect(*address(broker))
     assert {task for task in asyncio.all_tasks() if "answer" in repr(task)} == set()
+    await connection.close()
+
+
+async def test_an_answer_that_cannot_be_said_closes_the_connection(
+    start: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await start()
+
+    async def handle(request: Any, ctx: Any) -> MetadataResponse:
+        return MetadataResponse(topics=[MetadataResponseTopic(name=None)])
+
+    monkeypatch.setitem(APIS, 3, APIS[3]._replace(handle=handle))
+    assert await answered(broker, metadata(1, version=9)) == b""
+    assert "cannot be said in version 9" in broker.listener.closings[-1]
+
+
+async def test_a_handler_that_breaks_is_an_unknown_error_and_nothing_else(
+    start: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await start()
+
+    async def handle(request: Any, ctx: Any) -> MetadataResponse:
+        raise ZeroDivisionError
+
+    connection = await client.connect(*address(broker))
+    with monkeypatch.context() as patched:
+        patched.setitem(APIS, 3, APIS[3]._replace(handle=handle))
+        request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+        (topic,) = (await connection.send(request)).topics
+        assert topic.error_code == error_codes.UNKNOWN_SERVER_ERROR
+    assert (await connection.send(MetadataRequest(topics=[]))).brokers
     await connection.close()
 
 
