@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mockraft.brokers.log_dirs.directory_ids import MIGRATING
+from mockraft.brokers.transactions import Transactions
 from mockraft.wire.metadata_log_frame import RecordAt
 
 METADATA_VERSION = "metadata.version"
@@ -51,7 +52,7 @@ class MetadataView:
     """
 
     __slots__ = (
-        "_transaction",
+        "_transactions",
         "broker_id",
         "changed",
         "configs",
@@ -73,7 +74,7 @@ class MetadataView:
         self.configs: dict[tuple[str, str], str] = {}
         self.changed: set[tuple[bytes, int]] = set()
         self.touched: set[tuple[bytes, int]] | None = None
-        self._transaction: list[RecordAt] | None = None
+        self._transactions = Transactions()
 
     @property
     def metadata_version(self) -> int:
@@ -94,7 +95,7 @@ class MetadataView:
         for held in (self.features, self.topics, self.replicas, self.configs):
             held.clear()
         self.registration = None
-        self._transaction = None
+        self._transactions.clear()
 
     def take_changed(self) -> set[tuple[bytes, int]]:
         """The replicas that changed since the last call."""
@@ -108,19 +109,9 @@ class MetadataView:
 
     def apply(self, at: RecordAt) -> None:
         """Take in one committed record."""
-        kind = type(at.record).__name__
-        if kind == "BeginTransactionRecord":
-            self._transaction = []
-        elif kind == "AbortTransactionRecord":
-            self._transaction = None
-        elif kind == "EndTransactionRecord":
-            held, self._transaction = self._transaction or [], None
-            for record_at in held:
-                self.apply(record_at)
-        elif self._transaction is not None:
-            self._transaction.append(at)
-        elif kind in _APPLIED:
-            _APPLIED[kind](self, at.record)
+        for each in self._transactions.passed(at):
+            if apply := _APPLIED.get(type(each.record).__name__):
+                apply(self, each.record)
 
     def _feature(self, record: Any) -> None:
         self.features[record.name] = record.feature_level

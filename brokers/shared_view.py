@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mockraft.brokers.metadata_view import BROKER_RESOURCE, MetadataView, Registration
+from mockraft.brokers.transactions import Transactions
 from mockraft.wire.metadata_log_frame import RecordAt
 
 Heard = Callable[[int, Registration | None, Registration | None], None]
@@ -30,7 +31,7 @@ class SharedView:
         self._heard = heard
         self._concerned: set[int] = set()
         self._replicas: dict[bytes, dict[int, Sequence[int]]] = {}
-        self._transaction: list[RecordAt] | None = None
+        self._transactions = Transactions()
 
     def take_concerned(self) -> Iterable[int]:
         """The ids of the brokers whose view changed since the last call."""
@@ -44,25 +45,15 @@ class SharedView:
             view.clear()
             self._tell(broker_id, before, None)
         self._replicas.clear()
-        self._transaction = None
+        self._transactions.clear()
         self._concerned.update(self.views)
 
     def apply(self, at: RecordAt) -> None:
         """Take in one committed record."""
-        kind = type(at.record).__name__
-        if kind == "BeginTransactionRecord":
-            self._transaction = []
-        elif kind == "AbortTransactionRecord":
-            self._transaction = None
-        elif kind == "EndTransactionRecord":
-            held, self._transaction = self._transaction or [], None
-            for record_at in held:
-                self.apply(record_at)
-        elif self._transaction is not None:
-            self._transaction.append(at)
-        elif kind in _ROUTES:
-            for broker_id in _ROUTES[kind](self, at.record):
-                self._apply(broker_id, at)
+        for each in self._transactions.passed(at):
+            if route := _ROUTES.get(type(each.record).__name__):
+                for broker_id in route(self, each.record):
+                    self._apply(broker_id, each)
 
     def _apply(self, broker_id: int, at: RecordAt) -> None:
         view = self.views.get(broker_id)

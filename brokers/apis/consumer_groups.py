@@ -30,7 +30,6 @@ from mockraft.wire.messages.offset_fetch_response import (
 
 MEMBER_ID_FIRST_FROM = 4
 PROTOCOL_TYPE_FROM = 7
-PROTOCOL_TYPE_IN_SYNC_FROM = 5
 SEVERAL_MEMBERS_FROM = 3
 SEVERAL_GROUPS_FROM = 8
 TOPIC_IDS_FROM = 10

@@ -133,6 +133,7 @@ class _Fetch:
     def _read_all(self, *, is_first: bool) -> list[_Found]:
         found = []
         left = self._bytes_max
+        has_records = False
         for asked in self._asked:
             if asked.key is None:
                 found.append(_Found(None, asked.code))
@@ -140,12 +141,13 @@ class _Fetch:
             try:
                 hosted = self._replicas.find(asked.key)
                 # The first records of an answer come whole, however large, so that every reader gets on.
-                read = self._read(hosted, asked.partition, left, at_least_one=left == self._bytes_max)
+                read = self._read(hosted, asked.partition, left, at_least_one=not has_records)
                 if is_first and self._follower_id >= 0 and not read.diverging:
                     hosted.fetched(
                         asked.partition.fetch_offset, self._follower(asked.partition), self._replicas.now_ms()
                     )
                 found.append(_Found(read, error_codes.NONE))
+                has_records = has_records or bool(read.records)
                 left = max(left - len(read.records), 0)
             except LogError as refused:
                 found.append(_Found(None, refused.error_code))

@@ -86,7 +86,7 @@ def _find(hosted: HostedPartition, asked: Any, replica_id: int, answer: Any) -> 
     elif asked.timestamp in TIERED:
         found = None
     else:
-        found = hosted.newest() if asked.timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(asked.timestamp)
+        found = log.max_timestamp() if asked.timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(asked.timestamp)
         if found is not None and found[0] >= end_offset:
             if lags:
                 raise LogError(error_codes.OFFSET_NOT_AVAILABLE, "the high watermark is behind this leader's start")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from mockraft.brokers.image.brokers import BrokerNode, ControllerNode
 from mockraft.brokers.image.topics import Partition, Topic
+from mockraft.brokers.transactions import Transactions
 from mockraft.wire.metadata_log_frame import RecordAt
 
 TOPIC_RESOURCE: Final = 2
@@ -50,7 +51,7 @@ class ClusterImage:
         self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.scram_iterations: dict[str, dict[int, int]] = {}
         self.version = 0
-        self._transaction: list[RecordAt] | None = None
+        self._transactions = Transactions()
 
     @property
     def metadata_version(self) -> int:
@@ -84,25 +85,15 @@ class ClusterImage:
         )
         for each in held:
             each.clear()
-        self._transaction = None
+        self._transactions.clear()
         self.version += 1
 
     def apply(self, at: RecordAt) -> None:
         """Take in one committed record."""
-        kind = type(at.record).__name__
-        if kind == "BeginTransactionRecord":
-            self._transaction = []
-        elif kind == "AbortTransactionRecord":
-            self._transaction = None
-        elif kind == "EndTransactionRecord":
-            held, self._transaction = self._transaction or [], None
-            for record_at in held:
-                self.apply(record_at)
-        elif self._transaction is not None:
-            self._transaction.append(at)
-        elif kind in APPLIED:
-            APPLIED[kind](self, at.record)
-            self.version += 1
+        for each in self._transactions.passed(at):
+            if apply := APPLIED.get(type(each.record).__name__):
+                apply(self, each.record)
+                self.version += 1
 
     def _feature(self, record: Any) -> None:
         if record.feature_level:

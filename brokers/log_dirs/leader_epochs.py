@@ -47,10 +47,6 @@ class LeaderEpochs:
         next_start = self.entries[higher][1]
         return (epoch if higher == 0 else self.entries[higher - 1][0]), next_start
 
-    def epoch_at(self, offset: int) -> int | None:
-        """The epoch of the record at an offset; None when unknown."""
-        return next((epoch for epoch, start in reversed(self.entries) if start <= offset), None)
-
     def truncate_from_end(self, dir_name: str, end_offset: int) -> None:
         """Forget the epochs that began at `end_offset` or later."""
         kept = tuple(entry for entry in self.entries if entry[1] < end_offset)

@@ -155,7 +155,11 @@ class MemoryDisk:
 
     def _below(self, name: str) -> Iterator[str]:
         """A directory and all directories in it."""
-        return (other for other in self._children if other == name or other.startswith(f"{name}/"))
+        if name in self._children:
+            yield name
+            for leaf, file in self._children[name].items():
+                if file is None:
+                    yield from self._below(f"{name}/{leaf}")
 
     def _error(self, number: int, name: str) -> OSError:
         return OSError(number, os.strerror(number), f"{self.root}/{name}" if name else self.root)

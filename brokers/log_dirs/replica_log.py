@@ -172,11 +172,6 @@ class ReplicaLog:
         append_time_ms = now_ms if self.config.is_log_append_time else None
         return self._append_new(records[: headers[-1].end], headers, leader_epoch, append_time_ms)
 
-    @_on_disk
-    def append_control(self, records: bytes, leader_epoch: int) -> tuple[int, int]:
-        """Append a leader's own batches (markers of transactions) and return as `append_as_leader`."""
-        return self._append_new(records, read_headers(records), leader_epoch, None)
-
     def _append_new(
         self, records: bytes, headers: list[BatchHeader], leader_epoch: int, append_time_ms: int | None
     ) -> tuple[int, int]:
@@ -265,9 +260,9 @@ class ReplicaLog:
 
     @_on_disk
     def max_timestamp(self) -> tuple[int, int] | None:
-        """The first record of the latest time in the log, as (offset, timestamp); None when it is empty."""
-        latest = max((header.max_timestamp_ms for header in self.batches(self.start_offset)), default=None)
-        return None if latest is None else self.offset_for_timestamp(latest)
+        """The first record of the latest time in the log, as (offset, timestamp); None when no record has a time."""
+        latest = max((header.max_timestamp_ms for header in self.batches(self.start_offset)), default=-1)
+        return None if latest < 0 else self.offset_for_timestamp(latest)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch up to `epoch` and where it ends; (-1, -1) when `epoch` is newer than all."""

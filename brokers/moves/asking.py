@@ -82,5 +82,8 @@ def _not_here(broker: SimulatedBroker, key: ReplicaKey | None, topic: str, parti
 
 
 def _key_of(broker: SimulatedBroker, topic: str, partition: int) -> ReplicaKey | None:
+    if broker.image is not None:
+        known = broker.image.topics_by_name.get(topic)
+        return None if known is None else (known.topic_id, partition)
     topic_id = next((topic_id for topic_id, name in broker.view.topics.items() if name == topic), None)
     return None if topic_id is None else (topic_id, partition)

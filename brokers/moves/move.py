@@ -32,11 +32,6 @@ class Stage(Enum):
         """Whether there is a future replica."""
         return self in (Stage.COPYING, Stage.QUEUED, Stage.ACCEPTED)
 
-    @property
-    def metadata_may_differ(self) -> bool:
-        """Whether the controller may have the new directory while the replica lies in the old one."""
-        return self in (Stage.QUEUED, Stage.ACCEPTED)
-
 
 class Happened(Enum):
     """What can happen to a move."""

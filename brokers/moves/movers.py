@@ -62,6 +62,7 @@ class Movers:
         self.threads = int(config.properties.get(THREADS, len(config.log_dirs)))
         self.broker = broker
         self._moves: dict[ReplicaKey, Move] = {}
+        self._moves_of: dict[int, dict[TopicPartition, Move]] = {}
         self._running: set[int] = set()
         self._woken = asyncio.Event()
 
@@ -94,14 +95,14 @@ class Movers:
     def begin(self, key: ReplicaKey, topic: str, source: bytes, target: bytes) -> Move:
         """Begin a move; StorageError when the target refuses the future log."""
         move = Move(key, topic, source, target, _now_ms())
-        self._moves[key] = move
+        self._keep(move)
         self._happen(move, Happened.ASKED)
         return self._begun(move)
 
     def replace(self, move: Move, target: bytes) -> Move:
         """Begin another move of the same replica in the place of this one; StorageError."""
         replacing = Move(move.key, move.topic, move.source, target, _now_ms())
-        self._moves[move.key] = replacing
+        self._keep(replacing)
         replacing.stage = move.stage
         move.stage, move.why = Stage.OVER, f"replaced by a move to {self._path(target)}"
         move.ended.set()
@@ -115,7 +116,7 @@ class Movers:
     def resume(self, key: ReplicaKey, topic: str, source: bytes, target: bytes, *, agreed: bool = False) -> Move:
         """Go on with a move that the last run of the broker left; `agreed` if the controller has the target."""
         move = Move(key, topic, source, target, _now_ms())
-        self._moves[key] = move
+        self._keep(move)
         if agreed:
             self.broker.directories.moving[key] = target
         self._happen(move, Happened.RESTARTED_ACKNOWLEDGED if agreed else Happened.RESTARTED)
@@ -160,8 +161,15 @@ class Movers:
 
     # What happens, and what is done about it.
 
+    def _mover(self, move: Move) -> int:
+        return mover_of(*move.topic_partition, self.threads)
+
+    def _keep(self, move: Move) -> None:
+        self._moves[move.key] = move
+        self._moves_of.setdefault(self._mover(move), {})[move.topic_partition] = move
+
     def _begun(self, move: Move) -> Move:
-        mover = mover_of(*move.topic_partition, self.threads)
+        mover = self._mover(move)
         if mover not in self._running and move.stage.is_under_way:
             self._running.add(mover)
             self.broker.start_task(lambda: self._copy_all_of(mover))
@@ -247,6 +255,9 @@ class Movers:
             return
         if self._moves.get(move.key) is move:
             del self._moves[move.key]
+            of_mover = self._moves_of[self._mover(move)]
+            if of_mover.get(move.topic_partition) is move:
+                del of_mover[move.topic_partition]
         if move.stage is not Stage.DONE:
             move.why = why
             _log.warning("%s-%d stays in %s: %s", *move.topic_partition, self._path(move.source), why)
@@ -261,19 +272,12 @@ class Movers:
         """One mover: copies its replicas one after the other until none is left."""
         in_progress: TopicPartition | None = None
         try:
-            while ready := self._ready(mover):
+            while ready := self._moves_of.get(mover):
                 in_progress = next_to_copy(in_progress, ready)
                 assert in_progress is not None
                 await self._pause(self.quota.wait_ms(_now_ms()) or await self._copy(ready[in_progress]))
         finally:
             self._running.discard(mover)
-
-    def _ready(self, mover: int) -> dict[TopicPartition, Move]:
-        return {
-            move.topic_partition: move
-            for move in self._moves.values()
-            if mover_of(*move.topic_partition, self.threads) == mover
-        }
 
     async def _copy(self, move: Move) -> float:
         """Copy a piece; returns how long to wait before the next, in ms."""

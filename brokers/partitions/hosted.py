@@ -191,12 +191,6 @@ class HostedPartition:
         log.advance_start_offset(offset)
         self.wake()
 
-    def newest(self) -> tuple[int, int] | None:
-        """(offset, timestamp) of the first record with the largest timestamp; None when there is none. LogError."""
-        log = self.log
-        newest_ms = max((header.max_timestamp_ms for header in log.batches(log.start_offset)), default=-1)
-        return None if newest_ms < 0 else log.offset_for_timestamp(newest_ms)
-
     def epoch_at(self, offset: int) -> int:
         """The leader epoch of the record at an offset, -1 when it is not known. LogError."""
         return next((epoch for epoch, start in reversed(self.log.leader_epochs) if start <= offset), NO_EPOCH)

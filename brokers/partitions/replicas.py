@@ -66,7 +66,8 @@ class Replicas:
         self._image = image
         self._sending = False
         self._fetched_from: dict[ReplicaKey, tuple[int, int]] = {}
-        self._topic_settings: dict[str, tuple[int, TopicSettings]] = {}
+        self._topic_settings: dict[str, TopicSettings] = {}
+        self._settings_version = image.version
         self._channel = self._controller_channel()
         self.producer_ids = ProducerIds(self._controller_channel(), self.broker_id, self.broker_epoch)
         broker.view.touched = set()
@@ -152,10 +153,13 @@ class Replicas:
 
     def topic_settings(self, topic: str) -> TopicSettings:
         """The settings of a topic as they are now."""
-        version, known = self._topic_settings.get(topic, (-1, None))
-        if known is None or version != self._image.version:
+        if self._settings_version != self._image.version:
+            self._settings_version = self._image.version
+            self._topic_settings.clear()
+        known = self._topic_settings.get(topic)
+        if known is None:
             known = topic_settings(self._image, self.broker_id, topic, self._broker.config.properties)
-            self._topic_settings[topic] = (self._image.version, known)
+            self._topic_settings[topic] = known
         return known
 
     def now_ms(self) -> int:
@@ -224,8 +228,6 @@ class Replicas:
         hosted = self.partitions.pop(key, None)
         if hosted is None:
             return
-        if not any(each.topic == hosted.topic for each in self.partitions.values()):
-            self._topic_settings.pop(hosted.topic, None)
         hosted.wake()
         try:
             self._broker.logs.remove(key)

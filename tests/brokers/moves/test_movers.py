@@ -11,6 +11,7 @@ from mockraft.brokers.moves.asking import ask_to_move
 from mockraft.brokers.moves.errors import MoveEndedError, MoveRefusedError
 from mockraft.brokers.moves.move import Stage
 from mockraft.brokers.moves.movers import Move
+from mockraft.brokers.moves.turns import mover_of
 from mockraft.wire import record_batch
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
@@ -178,6 +179,24 @@ async def test_one_mover_takes_one_replica_after_the_other(make_bench: Callable[
         bench.acknowledge()
     await bench.until(lambda: not bench.broker.moves)
     assert {bench.path_of(key) for key in keys} == {"/d1"}
+
+
+async def test_many_moves_do_not_cost_a_look_at_all_of_them_for_each_piece(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def counting(topic: str, partition: int, movers: int) -> int:
+        asked.append((topic, partition))
+        return mover_of(topic, partition, movers)
+
+    monkeypatch.setattr("mockraft.brokers.moves.movers.mover_of", counting)
+    bench.broker.directories.assign = lambda _key, _target, _reason, on_accepted: on_accepted()
+    for partition in range(30):
+        bench.create("a", "/d0", partition, "x")
+        begin(bench, "a", "/d1", partition)
+    await bench.until(lambda: not bench.broker.moves)
+    assert len(asked) <= 4 * 30
 
 
 async def test_several_movers_share_the_work(make_bench: Callable[..., Any]) -> None:

@@ -223,6 +223,16 @@ async def test_the_first_batch_comes_whole_however_little_is_asked_for(ask: Ask,
     assert len(answered(await ask(fetch(topic_id, max_bytes=1))).records) == len(BATCH)
 
 
+async def test_of_many_partitions_one_batch_alone_comes_whole_when_nothing_is_asked_for(
+    ask: Ask, topic_id: bytes
+) -> None:
+    await ask(produced(topic_id))
+    request = fetch(topic_id, max_bytes=0)
+    request.topics[0].partitions *= 3
+    partitions = (await ask(request)).responses[0].partitions
+    assert [len(partition.records) for partition in partitions] == [len(BATCH), 0, 0]
+
+
 async def test_a_fetch_waits_until_there_is_something(ask: Ask, topic_id: bytes) -> None:
     import asyncio
 
