@@ -11,6 +11,8 @@ from mockraft.wire.errors import WireError
 
 _GZIP = 1
 _INFLATED_BYTES_MAX = 64 << 20
+_RECORD_BYTES_MIN = 6
+"""Attributes, two deltas, and the lengths of no key, no value and no headers."""
 
 
 def times(data: bytes, header: BatchHeader, start_offset: int) -> Iterator[tuple[int, int]]:
@@ -31,6 +33,9 @@ def times(data: bytes, header: BatchHeader, start_offset: int) -> Iterator[tuple
     try:
         for _ in range(header.record_count):
             length, position = record_batch.read_varint(records, position, len(records))
+            if length < _RECORD_BYTES_MIN:
+                # Nobody looked into what a producer compressed: it must not lead us back or round in circles.
+                raise WireError(f"a record of {length} bytes")
             time_delta, at = record_batch.read_varint(records, position + 1, len(records))
             offset_delta, _ = record_batch.read_varint(records, at, len(records))
             if header.base_offset + offset_delta >= start_offset:

@@ -79,6 +79,7 @@ class HostedPartition:
         self._find_log = find_log
         self._propose = propose
         self._proposed: IsrChange | None = None
+        self._is_replayed = False
 
     @property
     def name(self) -> str:
@@ -103,14 +104,16 @@ class HostedPartition:
     def lead(self, assignment: Assignment, now_ms: int) -> None:
         """Become leader, or hear of a change as leader. LogError when the disk fails."""
         log, state = self.log, self.state
-        was_leader = state.is_leader
         if assignment.leader_epoch > state.leader_epoch and assignment.partition_epoch >= state.partition_epoch:
             log.assign_epoch(assignment.leader_epoch)
         if not state.lead(assignment, log.end_offset, log.high_watermark, now_ms):
             return
-        if not was_leader and not len(self.producers):
+        if not self._is_replayed:
+            # Once: from now on it hears of every batch, as follower too.
+            self.producers = Producers()
             for header in log.batches(max(log.start_offset, log.end_offset - REPLAYED_OFFSETS)):
                 self.producers.written(header)
+            self._is_replayed = True
         self._advanced(log)
 
     def follow(self, assignment: Assignment) -> bool:

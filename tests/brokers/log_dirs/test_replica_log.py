@@ -8,8 +8,10 @@ from collections.abc import Callable
 
 import pytest
 from crc32c import crc32c
+from mockraft.brokers.log_dirs.batch_headers import read_header
 from mockraft.brokers.log_dirs.disk import Disk
 from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.log_dirs.record_times import times
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
 from mockraft.wire import error_codes, record_batch
 
@@ -274,3 +276,12 @@ def test_a_log_is_renamed_and_removed_and_then_says_no(log: ReplicaLog, batch: M
     assert disk.names() == []
     with pytest.raises(OSError, match="the log is closed"):
         log.read(0, 10)
+
+
+@pytest.mark.parametrize("length", [b"\x01", b"\x03", b"\x00", b"\x0a"])
+def test_compressed_records_that_lead_back_or_nowhere_are_told_by_their_batch(length: bytes) -> None:
+    count = (1 << 31) - 1
+    header = struct.pack(">hiqqqhii", 1, count - 1, 10, 50, -1, -1, -1, count)
+    body = header + zlib.compress(length * 64, wbits=31)
+    data = struct.pack(">qiibI", 0, 9 + len(body), 0, 2, crc32c(body)) + body
+    assert list(times(data, read_header(data, 0), 0)) == [(0, 50)]
