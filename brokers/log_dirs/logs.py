@@ -174,7 +174,13 @@ class Logs:
         old = self._live.get(key)
         if old is not None:
             held.log.high_watermark, held.log.config = old.log.high_watermark, old.log.config
-        held.log.rename(log_names.live_name(*held.topic_partition))
+        name = log_names.live_name(*held.topic_partition)
+        with self._io(held.log_dir, key):
+            if held.log_dir.disk.exists(name):
+                # What a replica left that was lost here by itself and began anew elsewhere (KIP-18).
+                stray = log_names.marked_name(*held.topic_partition, "stray", self._random())
+                held.log_dir.disk.rename(name, stray)
+        held.log.rename(name)
         del self._future[key]
         self._lost.pop(key, None)
         self._live[key] = held

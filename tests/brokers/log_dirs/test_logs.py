@@ -99,6 +99,22 @@ def test_a_future_log_takes_the_place_of_the_one_in_use(logs: Logs, disks: list[
         logs.promote((TOPIC, 0))
 
 
+def test_a_lost_replica_that_began_anew_elsewhere_moves_back_past_what_it_left(
+    logs: Logs, disks: list[FailingDisk], batch: MakeBatch
+) -> None:
+    key = (TOPIC, 0)
+    logs.create(key, "t", D0).append_as_leader(batch("lost"), 1, 0)
+    logs.forget(key)
+    logs.create(key, "t", D1)
+    back = logs.create(key, "t", D0, future=True)
+
+    assert logs.promote(key) is back
+    assert (back.dir_name, back.end_offset) == ("t-0", 0)
+    left = [name for name in disks[0].names() if name.endswith("-stray")]
+    assert [disks[0].size(f"{name}/00000000000000000000.log") for name in left] == [len(batch("lost"))]
+    assert not [name for name in disks[1].names() if name.startswith("t-0")]
+
+
 def test_after_a_clean_shutdown_all_is_found_again_and_nothing_checked(
     logs: Logs, disks: list[FailingDisk], batch: MakeBatch
 ) -> None:
