@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 from collections.abc import Sequence
@@ -138,6 +139,10 @@ class SyncSimulatedBroker(InLoopThread):
     def corrupt(self, path: str | os.PathLike[str], position: int | None = None, count: int = 1) -> None:
         """Flip the bits of `count` bytes of a file below a directory. LookupError, FileNotFoundError, ValueError."""
         self.call(self.broker.corrupt, path, position, count)
+
+    def fail_file(self, path: str | os.PathLike[str], error: int = errno.EIO) -> None:
+        """Let I/O on one file, or in the directory of one replica, fail with this errno. LookupError."""
+        self.call(self.broker.fail_file, path, error)
 
     def wait_until(self, state: BrokerState, timeout_ms: int = 30_000) -> None:
         """Return once the broker is in `state`. Raises TimeoutError, RuntimeError when it stopped before."""

@@ -81,6 +81,10 @@ def test_a_plain_test_breaks_disks_and_moves_replicas(tmp_path: Path) -> None:
         broker.flaky_log_dir(d2, 0)
         broker.corrupt(tmp_path / "d2" / "t-0" / "partition.metadata")
         broker.heal_log_dir(d2)
+        broker.fail_file(tmp_path / "d2" / "t-0")
+        with pytest.raises(LookupError, match="t-0"):
+            broker.fail_file(tmp_path / "d4" / "t-0")
+        broker.heal_log_dir(d2)
         broker.fill_log_dir(d3)
         broker.fail_log_dir(tmp_path / "d3")
         assert "on purpose" in str(broker.log_dirs[d3].offline)
