@@ -10,7 +10,8 @@ from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 from mockraft.wire.java_values import double_text, split_trimmed, trim
 
-_INTEGER: Final = re.compile(r"[+-]?\d+")
+_INTEGER: Final = re.compile(r"[+-]?\d{1,4300}")
+"""At most as long as Python reads; what is longer is out of every range anyway."""
 _BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
 _DECIMAL: Final = re.compile(r"([+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))[fFdD]?", re.ASCII)
 _THROTTLED_REPLICA: Final = re.compile(r"(?:\d+:\d+)?", re.ASCII)

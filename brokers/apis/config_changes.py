@@ -28,7 +28,7 @@ from mockraft.wire.java_values import split
 
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 ALL_DIRS: Final = "*"
-_INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
+_INTEGER: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
 Key = tuple[int, str]
 """Resource type and name."""

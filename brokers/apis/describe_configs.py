@@ -19,7 +19,7 @@ from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest
 from mockraft.wire.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
 
-_INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
+_INTEGER: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 _NAMELESS: Final = {CLIENT_METRICS: "Client metrics subscription", GROUP: "Group"}
 
 

@@ -21,7 +21,7 @@ from mockraft.wire.messages.describe_configs_request import DescribeConfigsReque
 from mockraft.wire.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
 from mockraft.wire.topic_names import reason_invalid
 
-_INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
+_INTEGER: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
 
 def handle(request: Any, ctx: RequestContext, controller: Controller) -> DescribeConfigsResponse:

@@ -23,7 +23,7 @@ from mockraft.wire.messages.incremental_alter_configs_response import (
 )
 from mockraft.wire.metadata_log_frame import RecordAt
 
-_INTEGER: Final = re.compile(r"[+-]?\d+")
+_INTEGER: Final = re.compile(r"[+-]?\d{1,10}")
 
 
 def handle(request: Any, ctx: RequestContext, controller: Controller) -> IncrementalAlterConfigsResponse:

@@ -50,6 +50,11 @@ def test_a_ratio_that_is_not_a_number_is_a_number():
         ),
         ("segment.bytes", "1_0", "Invalid value 1_0 for configuration segment.bytes: Not a number of type INT"),
         ("segment.bytes", " x", "Invalid value  x for configuration segment.bytes: Not a number of type INT"),
+        (
+            "retention.ms",
+            "9" * 5000,
+            f"Invalid value {'9' * 5000} for configuration retention.ms: Not a number of type LONG",
+        ),
         ("retention.ms", "1.0", "Invalid value 1.0 for configuration retention.ms: Not a number of type LONG"),
         ("segment.ms", "0", "Invalid value 0 for configuration segment.ms: Value must be at least 1"),
         (

@@ -117,6 +117,7 @@ async def test_no_controller_is_an_error_of_what_would_have_been_handed_on(clust
     ("kind", "name", "configs", "message"),
     [
         (BROKER, "x", [], "Node id must be an integer, but it is: x"),
+        (BROKER, "9" * 5000, [], f"Node id must be an integer, but it is: {'9' * 5000}"),
         (
             TOPIC,
             "t",

@@ -83,6 +83,7 @@ async def test_groups_and_client_metrics_are_told_whether_they_are_known_or_not(
         (TOPIC, "no/name", "INVALID_TOPIC_EXCEPTION", "Topic name is invalid"),
         (BROKER, "2", "INVALID_REQUEST", "Unexpected broker id, expected 1 or empty string, but received 2"),
         (BROKER, "x", "INVALID_REQUEST", "Broker id must be an integer, but it is: x"),
+        (BROKER, "9" * 5000, "INVALID_REQUEST", f"Broker id must be an integer, but it is: {'9' * 5000}"),
         (BROKER_LOGGER, "", "INVALID_REQUEST", "Broker id must not be empty"),
         (BROKER_LOGGER, "2", "INVALID_REQUEST", "Unexpected broker id, expected 1 but received 2"),
         (CLIENT_METRICS, "", "INVALID_REQUEST", "Client metrics subscription name must not be empty"),

@@ -140,6 +140,7 @@ def test_only_the_keys_that_are_asked_for(topic, ask):
         ((TOPIC, "no/where"), 17, None),
         ((BROKER, "1"), 42, "Unexpected broker id, expected 3000 or empty string, but received 1"),
         ((BROKER, "x"), 42, "Broker id must be an integer, but it is: x"),
+        ((BROKER, "9" * 5000), 42, f"Broker id must be an integer, but it is: {'9' * 5000}"),
         ((BROKER_LOGGER, ""), 42, "Broker id must not be empty"),
         ((BROKER_LOGGER, "1"), 42, "Unexpected broker id, expected 3000 but received 1"),
         ((GROUP, ""), 42, "Group name must not be empty"),
