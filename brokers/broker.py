@@ -289,6 +289,10 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
             await work()
         except (FatalError, WireError) as error:
             self.failed(error)
+        except Exception as defect:
+            # A broker that went on without one of its tasks would mislead whoever tests with it.
+            _log.exception("broker %d: a defect of mockraft", self.config.broker_id)
+            self.failed(FatalError(f"a defect of mockraft: {defect!r}"))
 
     def failed(self, error: Exception) -> None:
         """End as a real broker's process would over this."""

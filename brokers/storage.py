@@ -11,6 +11,7 @@ from mockraft.brokers.lifecycle import BrokerState, End
 from mockraft.brokers.log_dirs.failing_disk import FailingDisk
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.logs import Found, Logs
+from mockraft.brokers.partitions.settings import whole_number
 
 if TYPE_CHECKING:
     from mockraft.brokers.broker import SimulatedBroker
@@ -33,11 +34,15 @@ class Storage:
     """Locks and loads `SimulatedBroker.logs`; `found` is what lay there, None before the start.
 
     A directory that another broker has makes the start raise BlockingIOError, one that cannot be read goes offline.
+    Made of a config with an interval that is no number it raises ValueError.
     """
 
     def __init__(self, broker: SimulatedBroker) -> None:
         self._broker = broker
         self._armed = False
+        properties = broker.config.properties
+        said = {name: whole_number(name, properties[name]) for name in _INTERVALS_MS if name in properties}
+        self._intervals_ms = {**_INTERVALS_MS, **said} if said else _INTERVALS_MS
         self.found: Found | None = None
 
     def start(self) -> None:
@@ -69,8 +74,7 @@ class Storage:
             broker.logs.close()
 
     def _arm(self, name: str) -> None:
-        wait_ms = int(self._broker.config.properties.get(name, _INTERVALS_MS[name]))
-        self._broker.set_timer(name, wait_ms, self._due, name)
+        self._broker.set_timer(name, max(1, self._intervals_ms[name]), self._due, name)
 
     def _due(self, name: str) -> None:
         if name == HIGH_WATERMARKS:

@@ -42,7 +42,7 @@ class ReplicaSettings(NamedTuple):
         for field in cls._fields:
             name = field.replace("_", ".")
             if name in properties:
-                named[field] = _number(name, properties[name])
+                named[field] = whole_number(name, properties[name])
         return cls(**named)
 
 
@@ -85,7 +85,8 @@ def topic_settings(image: ClusterImage, broker_id: int, topic: str, properties: 
     return TopicSettings(number("min.insync.replicas", 1), log)
 
 
-def _number(name: str, text: str) -> int:
+def whole_number(name: str, text: str) -> int:
+    """The value of this setting. ValueError for what is none, or a negative one."""
     try:
         number = int(text)
     except ValueError:

@@ -42,6 +42,26 @@ async def test_a_broker_that_closes_cleanly_leaves_the_mark_and_its_epoch_to_the
     await again.close()
 
 
+def test_an_interval_that_is_no_number_is_named_before_anything_starts() -> None:
+    wrong = dataclasses.replace(config(), properties={"log.flush.offset.checkpoint.interval.ms": "often"})
+    with pytest.raises(
+        ValueError, match=r"log\.flush\.offset\.checkpoint\.interval\.ms must be a whole number .*'often'"
+    ):
+        SimulatedBroker(wrong)
+
+
+async def test_a_task_of_a_broker_that_breaks_ends_it(caplog: pytest.LogCaptureFixture) -> None:
+    async def breaks() -> None:
+        raise KeyError("no such thing")
+
+    broker = SimulatedBroker(config())
+    broker.start()
+    broker.start_task(breaks)
+    await broker.wait_stopped()
+    assert (broker.end, broker.fault) == (End.FATAL, "a defect of mockraft: KeyError('no such thing')")
+    assert "a defect of mockraft" in caplog.text
+
+
 async def test_a_killed_broker_leaves_no_mark_and_gives_its_directories_back() -> None:
     disks: dict[str, Disk] = {"/simulated/d0": MemoryDisk("/simulated/d0")}
     broker = SimulatedBroker(config(disks=disks))
