@@ -353,9 +353,9 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
         return None
 
     async def _recover(self) -> None:
-        """Recovery work: nothing but its time; by KIP-858's text until the controller knows where our replicas lie."""
+        """Its replicas are placed; by KIP-858's text until the controller knows where they lie."""
         await asyncio.sleep(self.config.recovery_ms / 1000)
-        while self.config.fenced_until_assigned and self.directories.assignments.queued:
+        while self.directories.waiting or (self.config.fenced_until_assigned and self.directories.assignments.queued):
             self.changed.clear()
             await self.changed.wait()
         self.happen(lifecycle.ReadyToUnfence())

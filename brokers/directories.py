@@ -22,6 +22,7 @@ from mockraft.brokers.log_dirs.placement import DirectoryAt, candidates
 from mockraft.brokers.log_dirs.placement_order import NewReplica, in_kafkas_order
 from mockraft.brokers.moves.starting import settle
 from mockraft.brokers.partition_restarts import Restarts
+from mockraft.brokers.turns import Turn
 from mockraft.wire import client, error_codes
 from mockraft.wire.uuids import text_of
 
@@ -44,7 +45,7 @@ class Directories:
     that failed alone (KIP-18). `preferred` is where a replica that is not here yet is to go, by (topic, partition).
     `moving` is the target of each replica on its way to another directory: the metadata may name either.
     `is_published` from when the metadata is known up to the leader's high watermark, before the broker is registered:
-    until then no replica is placed or served.
+    until then no replica is placed or served. `waiting` are those to be placed or removed, in their order.
     `offline` says of each directory that failed since the start why; `cordoned` are those cordoned now.
     """
 
@@ -58,6 +59,7 @@ class Directories:
         self.offline: dict[bytes, str] = {}
         self._broker = broker
         self._restarts = Restarts(broker)
+        self.waiting: dict[ReplicaKey, None] = {}
         self._counts: Counter[bytes] | None = None
         self.is_published = False
         self._channel = ControllerChannel(
@@ -88,9 +90,8 @@ class Directories:
                 return  # What it knows may be old, and what lies here not yet known to it.
             self.is_published = True
             self._first_published()
-        self._counts = None
-        for key in self._turns(broker.view.take_changed()):
-            self._place(key)
+        self.waiting.update(dict.fromkeys(self._turns(broker.view.take_changed())))
+        self._place_some()
         self._restarts.metadata_advanced()
         self._hear_cordoned()
 
@@ -279,6 +280,23 @@ class Directories:
         for each in (*in_kafkas_order(leading), *in_kafkas_order(set(here) - leading)):
             turns.append((each.topic_id, each.partition))
         return turns
+
+    def _place_some(self) -> None:
+        """Place what waits, for one turn of the loop: a disk takes its time over each, and heartbeats must go on."""
+        self._counts = None
+        turn = Turn(self._broker)
+        while self.waiting and turn.goes_on():
+            key = next(iter(self.waiting))
+            del self.waiting[key]
+            self._place(key)
+        if self.waiting:
+            turn.ends("placement", self._place_more)
+
+    def _place_more(self) -> None:
+        self._place_some()
+        if self._broker.replicas is not None:
+            self._broker.replicas.metadata_advanced()
+        self._broker.changed.set()
 
     def _place(self, key: ReplicaKey) -> None:
         """Give a replica its directory, and tell the controller when the metadata says another one or none."""

@@ -27,6 +27,7 @@ from mockraft.brokers.partitions.partition import (
 )
 from mockraft.brokers.partitions.producer_ids import ProducerIds
 from mockraft.brokers.partitions.settings import ReplicaSettings, TopicSettings, topic_settings
+from mockraft.brokers.turns import Turn
 from mockraft.wire import client, error_codes
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
 
@@ -81,10 +82,8 @@ class Replicas:
     def metadata_advanced(self) -> None:
         """Lead, follow or give up the replicas that the metadata changed."""
         self._channel.controller_moved()
-        if not self._broker.directories.is_published:
-            return
-        for key in self._broker.view.take_touched():
-            self.apply(key)
+        if self._broker.directories.is_published:
+            self._apply_some()
 
     def state_changed(self, state: BrokerState) -> None:
         """From RECOVERY on the directories have placed what is here."""
@@ -167,6 +166,19 @@ class Replicas:
         return int(asyncio.get_running_loop().time() * 1000)
 
     # What the metadata says.
+
+    def _apply_some(self) -> None:
+        """For one turn of the loop; those that have no place yet come when they have."""
+        view, unplaced = self._broker.view, self._broker.directories.waiting
+        touched = view.take_touched()
+        later = touched & unplaced.keys()
+        touched -= later
+        turn = Turn(self._broker)
+        while touched and turn.goes_on():
+            self.apply(touched.pop())
+        if touched:
+            turn.ends("replicas", self._apply_some)
+        view.touched = touched | later
 
     def apply(self, key: ReplicaKey) -> None:
         """Make the replica what the metadata says it is now; to be called, too, when it has got another directory."""
