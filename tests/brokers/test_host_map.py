@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -137,18 +138,20 @@ def test_another_process_waits_for_the_lock_and_gives_up(tmp_path: Path) -> None
     assert HostFile(tmp_path).read().ids == {"h1": 1}
 
 
-def add_hosts(folder: Path, first: int) -> None:
-    for number in range(first, first + 20):
-        with HostFile(folder).changing() as hosts:
-            hosts.set(f"h{number}", len(hosts.ids))
+ADD_TWENTY = """
+import sys
+from pathlib import Path
+from mockraft.brokers.host_map import HostFile
+folder, first = Path(sys.argv[1]), int(sys.argv[2])
+for number in range(first, first + 20):
+    with HostFile(folder).changing() as hosts:
+        hosts.set(f"h{number}", len(hosts.ids))
+"""
 
 
 def test_many_processes_lose_nothing(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=add_hosts, args=(tmp_path, first)) for first in (0, 20, 40)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(60)
-    assert [process.exitcode for process in processes] == [0, 0, 0]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", ADD_TWENTY, str(tmp_path), str(first)]) for first in (0, 20, 40)
+    ]
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
     assert sorted(HostFile(tmp_path).read().ids.values()) == list(range(60))
