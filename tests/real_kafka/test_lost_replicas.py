@@ -92,12 +92,16 @@ async def test_the_first_assigned_replica_that_is_in_sync_leads_and_the_lost_one
     key = await create(brokers, "orders", replicas)
     view = brokers[1].view
     there = brokers[1].directories.placed[key]
+    followers = brokers[1].replicas
+    assert followers is not None
+    followers.stick()
     lose(brokers[1], key, "orders")
 
     replica = await until(lambda: 1 not in view.replicas[key].isr and view.replicas[key])
     assert (replica.leader, replica.replicas) == (leader, tuple(replicas))
     assert set(replica.isr) == {2, 3}
 
+    followers.stick(False)
     assert await until(lambda: 1 in view.replicas[key].isr)
     assert view.replicas[key].leader == leader
     assert brokers[1].directories.placed[key] != there
