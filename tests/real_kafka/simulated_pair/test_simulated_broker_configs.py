@@ -6,16 +6,12 @@ from typing import Any
 
 import pytest
 from mockraft.wire import json_form, messages
-from mockraft.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+
+from .conftest import Change, setting
 
 pytestmark = pytest.mark.real_kafka
 
 REAL, SIMULATED = 1, 2
-Change = tuple[int, str, str, str | None]
 ITS_OWN = {"node.id", "log.dirs", "metadata.log.dir", "listeners", "advertised.listeners"}
 
 
@@ -27,20 +23,6 @@ def asked(name: str, version: int, **fields: Any) -> Any:
 def versions(name: str, least: int = 0) -> range:
     message = messages.by_name(f"{name}Request")
     return range(max(least, message.min_version), message.max_version + 1)
-
-
-def setting(*resources: Change, validate_only: bool = False) -> IncrementalAlterConfigsRequest:
-    return IncrementalAlterConfigsRequest(
-        validate_only=validate_only,
-        resources=[
-            AlterConfigsResource(
-                resource_type=kind,
-                resource_name=name,
-                configs=[AlterableConfig(name=key, value=value, config_operation=0 if value is not None else 1)],
-            )
-            for kind, name, key, value in resources
-        ],
-    )
 
 
 def without_its_own(tree: Any) -> Any:
