@@ -16,8 +16,10 @@ from mockraft.server.clock import Clock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.data_dir import cluster_id_of
 from mockraft.server.controller.features import metadata_version_level
+from mockraft.server.double import Double
 from mockraft.server.journal import Journal
 from mockraft.server.running import RunningController, random_cluster_id
+from mockraft.server.stubs.script import Script
 
 if TYPE_CHECKING:
     from mockraft.broker_door import SimulatedBroker, SyncSimulatedBroker
@@ -76,6 +78,9 @@ class Controller:
         self._config = configured(config, self._chance, profile=profile, schemas=schemas, **options)
         self._clock = clock
         self._running: RunningController | None = None
+        self._script = Script()
+        self.double = Double(lambda: {self.node_id: self.running}, self._script)
+        """All that a test may ask of it, from the thread of its event loop."""
 
     @classmethod
     def sync(
@@ -85,7 +90,7 @@ class Controller:
         return SyncController(cls(config, clock=clock, **options))
 
     async def __aenter__(self) -> Self:
-        self._running = await RunningController.start(self._config, self._clock, self._chance)
+        self._running = await RunningController.start(self._config, self._clock, self._chance, script=self._script)
         try:
             await asyncio.gather(*(self.start_broker(broker_id) for broker_id in range(1, self._broker_count + 1)))
         except BaseException:

@@ -12,8 +12,10 @@ from mockraft.loop_thread import InLoopThread
 from mockraft.server.clock import Clock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.data_dir import cluster_id_of
+from mockraft.server.double import Double
 from mockraft.server.running import RunningController
 from mockraft.server.running_quorum import PATIENCE_S, RunningQuorum, folder
+from mockraft.server.stubs.script import Script
 
 
 class Quorum:
@@ -46,6 +48,9 @@ class Quorum:
         self._config = configured(config, self._chance, **options)
         self._clock = clock
         self._running: RunningQuorum | None = None
+        self._script = Script()
+        self.double = Double(lambda: self.running.nodes, self._script)
+        """All that a test may ask of it, from the thread of its event loop."""
 
     @classmethod
     def sync(
@@ -55,7 +60,9 @@ class Quorum:
         return SyncQuorum(cls(controllers, config, clock=clock, **options))
 
     async def __aenter__(self) -> Self:
-        self._running = await RunningQuorum.start(self._config, self.controllers, self._clock, self._chance)
+        self._running = await RunningQuorum.start(
+            self._config, self.controllers, self._clock, self._chance, self._script
+        )
         try:
             await self._running.wait_for_leader()
         except BaseException:

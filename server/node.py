@@ -22,6 +22,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Ask, AwaitSent, Close, Effect, PauseReading, ResumeReading, Send
 from mockraft.server.journal import BrokenTick, Exchange, Journal, without_secrets
 from mockraft.server.raft.requests import QuorumRequests
+from mockraft.server.stubs.script import Script
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request, write_response
 from mockraft.wire.errors import WireError
@@ -51,6 +52,7 @@ class Node:
         apis: Mapping[int, Api],
         journal: Journal | None = None,
         chance: random.Random | None = None,
+        script: Script | None = None,
     ) -> None:
         config: ControllerConfig = controller.config
         self.controller = controller
@@ -59,6 +61,7 @@ class Node:
         self.messages: Any = config.overlay or messages
         self._api_name = api_keys.name if config.overlay is None else config.overlay.api_name
         self.journal = journal or Journal(config.journal_entries_max, config.journal_bytes_max, self._api_name)
+        self.script = script or Script()
         self.received_bytes = 0
         self._gate = Gate(controller, apis, chance)
         self._connections: dict[int, Connection] = {}

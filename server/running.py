@@ -16,6 +16,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
 from mockraft.server.security_options import uses_tls
+from mockraft.server.stubs.script import Script
 from mockraft.server.tcp import TcpListener, bind
 from mockraft.server.tls import server_context
 
@@ -55,6 +56,7 @@ class RunningController:
         clock: Clock | None = None,
         chance: random.Random | None = None,
         bound: socket.socket | None = None,
+        script: Script | None = None,
     ) -> RunningController:
         """Bind (unless given a socket that is `bound`), recover or begin the log, and listen.
 
@@ -79,7 +81,7 @@ class RunningController:
                 apis = apis_over(APIS, config.overlay)
             # Nonces nobody can foretell, unless the run shall repeat.
             nonces = random.SystemRandom() if config.seed is None else random.Random(config.seed)
-            node = Node(Controller(config, raft, chance, now_ms), apis, chance=nonces)
+            node = Node(Controller(config, raft, chance, now_ms), apis, chance=nonces, script=script)
             listener = TcpListener(node, clock, tls)
             await listener.start(bound)
             undo.pop_all()

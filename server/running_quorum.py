@@ -22,6 +22,7 @@ from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.data_dir import DataDirError
 from mockraft.server.raft.raft import Raft
 from mockraft.server.running import RunningController, advertised_host
+from mockraft.server.stubs.script import Script
 from mockraft.server.tcp import bind
 from mockraft.wire import uuids
 
@@ -42,8 +43,15 @@ class RunningQuorum:
     `configs` and `nodes` are by node id; a node that is killed is not in `nodes`.
     """
 
-    def __init__(self, configs: dict[int, ControllerConfig], clock: Clock, chance: random.Random) -> None:
+    def __init__(
+        self,
+        configs: dict[int, ControllerConfig],
+        clock: Clock,
+        chance: random.Random,
+        script: Script | None = None,
+    ) -> None:
         self.configs = configs
+        self.shared_script = script or Script()
         self.nodes: dict[int, RunningController] = {}
         self._clock = clock
         self._chance = chance
@@ -58,6 +66,7 @@ class RunningQuorum:
         controllers: int,
         clock: Clock | None = None,
         chance: random.Random | None = None,
+        script: Script | None = None,
     ) -> RunningQuorum:
         """Start `controllers` nodes with the ids from `config.node_id` on, and hold their first election.
 
@@ -78,7 +87,7 @@ class RunningQuorum:
                 bound[node_id] = bind(config.host, config.port + index if config.port else 0)
                 unused.callback(bound[node_id].close)
             configs = quorum_configs(config, data_dir, {node_id: s.getsockname()[1] for node_id, s in bound.items()})
-            quorum = cls(configs, clock or RealClock(), chance)
+            quorum = cls(configs, clock or RealClock(), chance, script)
             try:
                 for node_id in ids:
                     await quorum._start_node(node_id, bound[node_id])
@@ -179,7 +188,9 @@ class RunningQuorum:
 
     async def _start_node(self, node_id: int, bound: socket.socket | None = None) -> None:
         chance = random.Random(self._chance.getrandbits(64))
-        self.nodes[node_id] = await RunningController.start(self.configs[node_id], self._clock, chance, bound)
+        self.nodes[node_id] = await RunningController.start(
+            self.configs[node_id], self._clock, chance, bound, self.shared_script
+        )
         self._cut()
 
     def _cut(self) -> None:
