@@ -64,8 +64,12 @@ def test_confluent_kafka_describes_and_alters_configs(bootstrap_servers: str) ->
     done(admin.create_topics([NewTopic("t", 1, 1)]))
     entry = ConfigEntry("retention.ms", "5000", incremental_operation=AlterConfigOpType.SET)
     done(admin.incremental_alter_configs([ConfigResource(ResourceType.TOPIC, "t", incremental_configs=[entry])]))
-    (configs,) = done(admin.describe_configs([ConfigResource(ResourceType.TOPIC, "t")])).values()
-    assert configs["retention.ms"].value == "5000"
+
+    def retention_ms() -> str:
+        (configs,) = done(admin.describe_configs([ConfigResource(ResourceType.TOPIC, "t")])).values()
+        return str(configs["retention.ms"].value)
+
+    assert wait_until(lambda: retention_ms() == "5000", 20, "a broker that was asked has the change in its image")
     (configs,) = done(admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")])).values()
     assert configs["node.id"].value == "1"
 
