@@ -12,7 +12,6 @@ from mockraft.server.controller.features import metadata_version
 from mockraft.server.journal import ClosedConnection, Entry, Exchange
 from mockraft.server.running import RunningController
 from mockraft.wire import api_keys, error_codes
-from mockraft.wire.message import Struct, field_names
 from mockraft.wire.uuids import text_of
 
 RATE_WINDOW_MS = 10_000
@@ -157,17 +156,22 @@ class Watch:
         if not isinstance(entry, Exchange):
             return
         self._times_ms.setdefault(entry.api_key, deque(maxlen=20_000)).append(entry.answered_ms)
-        request, response = entry.request, entry.response
+        request, error_code = entry.request, entry.error_code
+        if error_code is None:
+            self._lines.append(
+                Line(entry.answered_ms, _what(entry), _who(entry, request), entry.reason or "no answer", 0, True)
+            )
+            return
+        response = entry.response
         if entry.api_key == api_keys.BROKER_HEARTBEAT:
             self._heartbeat(entry, request, response)
-        error_code = first_error(response)
         if entry.api_key == api_keys.FETCH and error_code == error_codes.NONE:
             # Every broker asks twice a second: a rate says all there is to say.
             return
         self._lines.append(
             Line(
                 entry.answered_ms,
-                f"{api_keys.name(entry.api_key)} v{entry.api_version}",
+                _what(entry),
                 _who(entry, request),
                 error_codes.name(error_code) if error_code else _answer(response),
                 entry.answered_ms - entry.received_ms,
@@ -191,16 +195,8 @@ class Watch:
             heard.state = BrokerState.RECOVERY if response.is_caught_up else BrokerState.STARTING
 
 
-def first_error(message: Any) -> int:
-    """The first error code in a response that is not 0, however deep it lies; 0 when there is none."""
-    if isinstance(message, list):
-        return next((code for code in map(first_error, message) if code != error_codes.NONE), error_codes.NONE)
-    if not isinstance(message, Struct):
-        return error_codes.NONE
-    own = int(getattr(message, "error_code", error_codes.NONE))
-    if own != error_codes.NONE:
-        return own
-    return first_error([getattr(message, name) for name in field_names(type(message))])
+def _what(entry: Exchange) -> str:
+    return f"{api_keys.name(entry.api_key)} v{entry.api_version}"
 
 
 def _who(entry: Exchange, request: Any) -> str:

@@ -60,8 +60,14 @@ class Node:
         self.config = config
         self.messages: Any = config.overlay or messages
         self._api_name = api_keys.name if config.overlay is None else config.overlay.api_name
-        self.journal = journal or Journal(config.journal_entries_max, config.journal_bytes_max, self._api_name)
         self.script = script or Script()
+        self.journal = journal or Journal(
+            config.journal_entries_max,
+            config.journal_bytes_max,
+            self._api_name,
+            config.node_id,
+            self.script.entry_ids,
+        )
         self.received_bytes = 0
         self._gate = Gate(controller, apis, chance)
         self._connections: dict[int, Connection] = {}

@@ -18,10 +18,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from mockraft.run_picture import BrokerRow, Line, Picture, first_error
+from mockraft.run_picture import BrokerRow, Line, Picture
 from mockraft.run_screen import Screen, age_text, clock_text
-from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
-from mockraft.wire.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from rich.console import Console
 
 DEADLINE_S = 20
@@ -252,10 +250,3 @@ def test_an_empty_cluster_has_a_screen_too() -> None:
 def test_spans_of_time_are_short() -> None:
     assert [age_text(ms) for ms in (None, 0, 1640, 59_999, 61_000)] == ["never", "0.0 s", "1.6 s", "60.0 s", "1:01"]
     assert [clock_text(ms) for ms in (0, 62_000, 3_723_000)] == ["0:00", "1:02", "1:02:03"]
-
-
-def test_finds_the_first_error_however_deep() -> None:
-    deep = FetchResponse(responses=[FetchableTopicResponse(partitions=[PartitionData(), PartitionData(error_code=74)])])
-    assert first_error(deep) == 74
-    assert first_error(BrokerHeartbeatResponse(error_code=77)) == 77
-    assert first_error(BrokerHeartbeatResponse()) == 0

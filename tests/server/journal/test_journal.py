@@ -1,19 +1,11 @@
+import itertools
 import json
 from typing import Any
 
 import pytest
-from mockraft.server.journal import ENTRY_OVERHEAD_BYTES, BrokenTick, ClosedConnection, Exchange, Journal
-from mockraft.wire.connection import write_request, write_response
-from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
-from mockraft.wire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
-from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from mockraft.server.journal import ENTRY_OVERHEAD_BYTES, BrokenTick, ClosedConnection, Journal
 
-
-def heartbeat(broker_id: int = 1, failure: str | None = None) -> Exchange:
-    request = write_request(BrokerHeartbeatRequest(broker_id=broker_id), 2, 7, "1")[4:]
-    response = write_response(BrokerHeartbeatResponse(is_caught_up=True).write(2), 7, 1)
-    return Exchange(5, 1000, 1002, (63, 2, 7, "1"), request, response, 2, "controller", failure)
+from .conftest import heartbeat
 
 
 def closed(reason: str = "the peer closed") -> ClosedConnection:
@@ -23,21 +15,6 @@ def closed(reason: str = "the peer closed") -> ClosedConnection:
 @pytest.fixture
 def journal() -> Journal:
     return Journal(entries_max=100, bytes_max=1 << 20)
-
-
-def test_an_exchange_is_decoded_when_looked_at() -> None:
-    exchange = heartbeat(broker_id=3)
-    assert exchange.request == BrokerHeartbeatRequest(broker_id=3)
-    assert exchange.response == BrokerHeartbeatResponse(is_caught_up=True)
-
-
-def test_an_api_versions_exchange_of_an_unknown_version_is_decoded() -> None:
-    answer = ApiVersionsResponse(error_code=35, api_keys=[ApiVersion(api_key=18, max_version=4)])
-    frame = b"\x00\x12\x00\x63\x00\x00\x00\x01\xff\xff\x00strange"
-    exchange = Exchange(1, 0, 0, (18, 99, 1, None), frame, write_response(answer.write(0), 1, 0), 0, "controller", None)
-    assert exchange.request == ApiVersionsRequest()
-    assert exchange.response == answer
-    assert exchange.to_json()["apiVersion"] == 99
 
 
 def test_json_lines_say_everything(journal: Journal) -> None:
@@ -50,7 +27,7 @@ def test_json_lines_say_everything(journal: Journal) -> None:
     assert exchange["response"]["isCaughtUp"] is True
     assert (exchange["receivedMs"], exchange["answeredMs"], exchange["servedBy"]) == (1000, 1002, "controller")
     assert (ended["reason"], ended["refused"], ended["peer"]) == ("the peer closed", False, "127.0.0.1:1")
-    assert broken == {"brokenTickMs": 1006, "failure": "Traceback"}
+    assert broken == {"id": 3, "node": 0, "brokenTickMs": 1006, "failure": "Traceback"}
 
 
 def test_a_listener_may_want_only_the_exchanges_that_broke(journal: Journal) -> None:
@@ -139,3 +116,64 @@ def test_entries_name_themselves() -> None:
     assert repr(heartbeat()) == "<BrokerHeartbeat v2 correlation_id=7 connection=5 by controller>"
     assert repr(closed()) == "<connection 5 of 127.0.0.1:1 closed: the peer closed>"
     assert repr(BrokenTick(9, "x")) == "<periodic work at 9>"
+
+
+def test_ids_number_the_entries_and_nodes_share_them() -> None:
+    numbers = itertools.count(1)
+    first, second = (Journal(10, 1 << 20, node_id=node_id, numbers=numbers) for node_id in (3000, 3001))
+    first.add_exchange(heartbeat())
+    second.add_exchange(heartbeat())
+    first.add_closed(closed(), "the peer closed")
+    assert [(entry.id, entry.node_id) for entry in first.entries] == [(1, 3000), (3, 3000)]
+    assert [(entry.id, entry.node_id) for entry in second.entries] == [(2, 3001)]
+
+
+def test_finds_what_matches_after_a_mark_and_the_newest_of_it(journal: Journal) -> None:
+    for broker_id in range(6):
+        if broker_id == 2:
+            mark = journal.mark()
+        journal.add_exchange(heartbeat(broker_id))
+    even = journal.find(lambda exchange: exchange.request.broker_id % 2 == 0, mark)
+    assert [exchange.request.broker_id for exchange in even] == [2, 4]
+    assert [exchange.request.broker_id for exchange in journal.find(limit=2)] == [4, 5]
+    assert journal.find(limit=0) == []
+    assert journal.count(since=mark) == 4
+
+
+def test_finds_what_a_strict_script_did_not_expect(journal: Journal) -> None:
+    journal.add_exchange(heartbeat(1))
+    journal.add_exchange(heartbeat(2, unmatched=True))
+    assert [exchange.request.broker_id for exchange in journal.unmatched()] == [2]
+
+
+def test_a_listener_may_go_while_it_is_told(journal: Journal) -> None:
+    told: list[object] = []
+
+    def once(entry: object) -> None:
+        told.append(entry)
+        journal.unsubscribe(once)
+
+    journal.subscribe(once)
+    journal.subscribe(told.append)
+    journal.unsubscribe(len)
+    journal.add_exchange(heartbeat())
+    journal.add_exchange(heartbeat())
+    assert len(told) == 3
+
+
+def test_switched_off_it_counts_and_tells_but_keeps_nothing(journal: Journal) -> None:
+    told: list[object] = []
+    journal.subscribe(told.append)
+    journal.enabled = False
+    journal.add_exchange(heartbeat())
+    assert (len(journal.entries), journal.bytes_held, len(told)) == (0, 0, 1)
+    assert journal.counters()["exchanges"] == {"BrokerHeartbeat": 1}
+
+
+def test_cleared_it_begins_anew_but_ids_go_on(journal: Journal) -> None:
+    journal.add_exchange(heartbeat(failure="Traceback"))
+    journal.clear()
+    assert (journal.exchanges(), journal.bytes_held) == ([], 0)
+    assert journal.counters() == {"exchanges": {}, "closed": {}, "failures": 0, "dropped": 0}
+    journal.add_exchange(heartbeat())
+    assert journal.exchanges()[0].id == 2

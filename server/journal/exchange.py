@@ -1,0 +1,222 @@
+"""One request and what became of it, as the bytes that went over the wire: decoded when somebody looks."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from mockraft.wire import api_keys, error_codes, messages
+from mockraft.wire.connection import Request, parse_request, read_response_body
+from mockraft.wire.errors import WireError
+from mockraft.wire.message import Struct, field_names
+from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+
+SMALL_BODY_BYTES = 256
+"""Answers up to here are read for their error code once, however many are alike."""
+
+
+class Exchange:
+    """One request and what it was answered with.
+
+    Times are milliseconds of the controller's clock. `id` numbers the entries of a double from 1 on, whichever of its
+    nodes (`node_id`) had them; both are the journal's to give. `broker_id` is who asked, as far as the node knew;
+    `principal` too, by name. `served_by` is "controller" or "stub <id>", and then `matched` is that stub's id;
+    `unmatched` says that a strict script did not expect the request. `reason` says why there is no answer
+    (`response_frame` is empty) or what was done to it. `failure` is the traceback of a handler that broke, else None.
+    `messages` knows the classes. Of SaslAuthenticate the token is left out of the request.
+    """
+
+    __slots__ = (
+        "_header",
+        "answered_ms",
+        "broker_id",
+        "connection_id",
+        "failure",
+        "id",
+        "matched",
+        "messages",
+        "node_id",
+        "principal",
+        "reason",
+        "received_ms",
+        "request_frame",
+        "response_frame",
+        "response_version",
+        "served_by",
+        "unmatched",
+    )
+
+    def __init__(
+        self,
+        connection_id: int,
+        received_ms: int,
+        answered_ms: int,
+        header: Request | tuple[int, int, int, str | None],
+        request_frame: bytes,
+        response_frame: bytes,
+        response_version: int,
+        served_by: str,
+        failure: str | None,
+        messages: Any = messages,
+        principal: str = "User:ANONYMOUS",
+        broker_id: int | None = None,
+        matched: str | None = None,
+        unmatched: bool = False,
+        reason: str | None = None,
+    ) -> None:
+        self.id = self.node_id = 0
+        self.connection_id = connection_id
+        self.received_ms = received_ms
+        self.answered_ms = answered_ms
+        self._header = header
+        self.request_frame = request_frame
+        self.response_frame = response_frame
+        self.response_version = response_version
+        self.served_by = served_by
+        self.failure = failure
+        self.messages = messages
+        self.principal = principal
+        self.broker_id = broker_id
+        self.matched = matched
+        self.unmatched = unmatched
+        self.reason = reason
+
+    @property
+    def api_key(self) -> int:
+        """Number of the API on the wire."""
+        return self._header[0]
+
+    @property
+    def api_version(self) -> int:
+        """The request's version."""
+        return self._header[1]
+
+    @property
+    def correlation_id(self) -> int:
+        """What the client calls the request."""
+        return self._header[2]
+
+    @property
+    def client_id(self) -> str | None:
+        """How the client calls itself."""
+        return self._header[3]
+
+    @property
+    def bytes_held(self) -> int:
+        """Bytes of the two frames and of the failure's text."""
+        return len(self.request_frame) + len(self.response_frame) + len(self.failure or "")
+
+    @property
+    def api(self) -> str:
+        """The API's name as Kafka's specs, or an overlay's, spell it (`BrokerHeartbeat`)."""
+        return str(self.messages.request(self.api_key).__name__.removesuffix("Request"))
+
+    @property
+    def request(self) -> Any:
+        """The request, decoded."""
+        frame, messages = self.request_frame, self.messages
+        request = parse_request(frame, messages)
+        message_class = messages.request(request.api_key)
+        try:
+            return message_class.read_from(frame, request.api_version, request.body_offset)[0]
+        except WireError:
+            if request.api_key != api_keys.API_VERSIONS:
+                raise
+            return message_class()
+
+    @property
+    def response(self) -> Any:
+        """The response, decoded; None when there was none. WireError for one that was spoilt on purpose."""
+        frame = self.response_frame
+        if not frame:
+            return None
+        offset = 8 + self.messages.response_header_version(self.api_key, self.api_version)
+        return read_response_body(frame, offset, self.api_key, self.response_version, self.messages)
+
+    @property
+    def error_code(self) -> int | None:
+        """The first error code of the answer that is not 0, else 0; None without an answer that can be read."""
+        body = self.response_frame[8:]
+        if len(body) <= SMALL_BODY_BYTES:
+            return _error_code(self.api_key, self.api_version, self.response_version, body, self.messages)
+        try:
+            return first_error(self.response)
+        except WireError:
+            return None
+
+    def summary(self) -> dict[str, Any]:
+        """The exchange as a JSON tree without its bodies."""
+        error_code = self.error_code
+        return {
+            "id": self.id,
+            "node": self.node_id,
+            "connection": self.connection_id,
+            "receivedMs": self.received_ms,
+            "answeredMs": self.answered_ms,
+            "api": self.api,
+            "apiVersion": self.api_version,
+            "correlationId": self.correlation_id,
+            "clientId": self.client_id,
+            "principal": self.principal,
+            "brokerId": self.broker_id,
+            "servedBy": self.served_by,
+            "matched": self.matched,
+            "unmatched": self.unmatched,
+            "reason": self.reason,
+            "error": error_codes.name(error_code) if error_code else None,
+            "failure": self.failure,
+            "bytes": len(self.request_frame) + len(self.response_frame),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The exchange as a JSON tree; bodies in Kafka's own JSON form, null for none or one that cannot be read."""
+        from mockraft.wire.json_form import to_json
+
+        request, version = self.request, self.api_version
+        if not request.min_version <= version <= request.max_version:
+            version = self.response_version  # ApiVersions alone is answered in a version that was not asked for
+        try:
+            response = to_json(self.response, self.response_version) if self.response_frame else None
+        except WireError:
+            response = None
+        return {
+            **self.summary(),
+            "request": to_json(request, version),
+            "response": response,
+            "responseHex": self.response_frame.hex() if self.response_frame and response is None else None,
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"<{self.api} v{self.api_version} correlation_id={self.correlation_id} "
+            f"connection={self.connection_id} by {self.served_by}>"
+        )
+
+
+@lru_cache(maxsize=1024)
+def _error_code(api_key: int, api_version: int, response_version: int, body: bytes, messages: Any) -> int | None:
+    if not body:
+        return None
+    try:
+        offset = messages.response_header_version(api_key, api_version)
+        return first_error(read_response_body(body, offset, api_key, response_version, messages))
+    except WireError:
+        return None
+
+
+def first_error(message: Any) -> int:
+    """The first error code in a response that is not 0, however deep it lies; 0 when there is none."""
+    if isinstance(message, list):
+        return next((code for code in map(first_error, message) if code != error_codes.NONE), error_codes.NONE)
+    if not isinstance(message, Struct):
+        return error_codes.NONE
+    own = int(getattr(message, "error_code", error_codes.NONE))
+    if own != error_codes.NONE:
+        return own
+    return first_error([getattr(message, name) for name in field_names(type(message))])
+
+
+def without_secrets(request: Request) -> Request:
+    """A SaslAuthenticate as it may be kept: a token of PLAIN is a password."""
+    empty = SaslAuthenticateRequest().write(request.api_version)
+    return request._replace(frame=request.frame[: request.body_offset] + empty)
