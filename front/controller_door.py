@@ -16,6 +16,7 @@ from mockraft.server.clock import Clock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.data_dir import cluster_id_of
 from mockraft.server.controller.features import metadata_version_level
+from mockraft.server.controller.state_file import read_state
 from mockraft.server.double import Double
 from mockraft.server.journal import Journal
 from mockraft.server.running import RunningController, random_cluster_id
@@ -31,6 +32,7 @@ def configured(
     *,
     profile: str | Iterable[str] = (),
     schemas: str | Path | Iterable[str | Path] = (),
+    state: str | Path | None = None,
     **options: Any,
 ) -> ControllerConfig:
     """The options of a controller in a test, as `Controller` says them. ValueError, DataDirError."""
@@ -42,8 +44,12 @@ def configured(
         options |= {"rules": rules_of(profiles), "overlay": overlay_of(profiles, folders)}
     if options.get("data_dir"):
         options["data_dir"] = Path(options["data_dir"])
+    if state is not None:
+        options["initial_state"] = Path(state)
     if config is None:
         found = cluster_id_of(options["data_dir"]) if options.get("data_dir") else None
+        if state is not None:
+            found = found or read_state(Path(state)).cluster_id
         config = ControllerConfig(port=0, cluster_id=found or random_cluster_id(chance))
     return dataclasses.replace(config, **options)
 
@@ -53,8 +59,10 @@ class Controller:
 
     Options are those of `ControllerConfig` by name; `metadata_version` may be a name (4.1-IV1) or release (4.1) too.
     `profile` names proposals (`"kip-858"`, or several) and `schemas` folders of message specs that it speaks too.
-    Without a `cluster_id` it takes the data directory's, else a new one each time. Raises ValueError for a metadata
-    version that is not there, DataDirError for a data directory that cannot be used, OSError for a port that is taken.
+    `state` is a file of `double.state.save`, or a snapshot of Kafka's, that its log begins with.
+    Without a `cluster_id` it takes the data directory's or the state's, else a new one each time. Raises ValueError for
+    a metadata version that is not there and a file that is no state, DataDirError for a data directory that cannot be
+    used, OSError for a port that is taken.
     With `brokers=3` simulated brokers 1 to 3 run with it, and the block begins when they do.
 
         async with Controller(session_timeout_ms=2000) as controller:

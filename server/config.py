@@ -47,6 +47,7 @@ class ControllerConfig:
     Times are milliseconds, sizes bytes. `metadata_version` is a feature level (7 is 3.3-IV3, 30 is 4.3-IV0).
     `port` is the port it listens on, 0 any free one; `advertised_host` and `advertised_port` (None: the ones it
     listens on) go into the VotersRecord and so are where brokers connect to. `data_dir` None keeps the log in memory.
+    `initial_state` is a saved state, or a snapshot of Kafka's, that a new log begins with.
     Without `delegation_token_secret_key` there are no delegation tokens. `rules` are those of proposals that hold in
     place of Kafka's, `overlay` the messages and records that it speaks beside Kafka's or in their place.
     `super_users` are principals with semicolons between (User:admin;User:broker); naming any turns the authorizer on,
@@ -70,6 +71,7 @@ class ControllerConfig:
     advertised_port: int | None = None
     controller_listener_name: str = "CONTROLLER"
     data_dir: Path | None = None
+    initial_state: Path | None = None
     seed: int | None = None
 
     metadata_version: int = METADATA_VERSION_MAX

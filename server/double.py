@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
+from mockraft.server.clock import Clock, VirtualClock
 from mockraft.server.journal import Journal
 from mockraft.server.running import RunningController
+from mockraft.server.state.state import State
 from mockraft.server.stubs.script import Script
 
 
@@ -18,8 +21,62 @@ class Double:
     def __init__(self, nodes: Callable[[], Mapping[int, RunningController]], script: Script) -> None:
         self.nodes = nodes
         self.script = script
+        self.state = State(nodes)
+        """What the controller knows, and commands that change it."""
 
     @property
     def journals(self) -> dict[int, Journal]:
         """The journal of every running node."""
         return {node_id: running.node.journal for node_id, running in self.nodes().items()}
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the controller's clock, milliseconds since the epoch."""
+        return self._clock.now_ms()
+
+    def advance(self, ms: int) -> None:
+        """Move the clock on: sessions end, periodic work runs and parked requests are answered, each at its time.
+
+        ValueError where the clock is the machine's: give the controller `clock=VirtualClock()`.
+        """
+        clock = self._clock
+        if not isinstance(clock, VirtualClock):
+            raise ValueError(
+                "the controller runs on the machine's clock, which nobody can move:"
+                " start it with clock=VirtualClock() (`mockraft serve --virtual-clock`)"
+            )
+        if ms < 0:
+            raise ValueError(f"ms={ms}: time goes forward only")
+        clock.advance(ms)
+
+    def restart(self) -> None:
+        """Restart the controller in place: `RunningController.restart`. ValueError for a node of a quorum."""
+        self._alone.restart()
+
+    def load(self, path: str | Path) -> None:
+        """Put the controller into a state that `State.save` wrote, or a snapshot of Kafka's; connections break.
+
+        OSError when the file cannot be read, ValueError when it is none, for a controller with a data directory and
+        for a quorum.
+        """
+        self._alone.begin_anew(Path(path))
+
+    def reset(self, *, state: bool = False) -> None:
+        """Take away what a test put in the way and what the journals hold; the port stays.
+
+        With `state` the controller is new too, and connections break: brokers that know its log can not go on with
+        another (a real one exits), so end them before. ValueError then for a data directory and for a quorum.
+        """
+        if state:
+            self._alone.begin_anew()
+
+    @property
+    def _clock(self) -> Clock:
+        return next(iter(self.nodes().values())).clock
+
+    @property
+    def _alone(self) -> RunningController:
+        nodes = self.nodes()
+        if len(nodes) != 1:
+            raise ValueError(f"there are the nodes {sorted(nodes)}: a quorum's are restarted one by one, by the quorum")
+        return next(iter(nodes.values()))

@@ -8,11 +8,13 @@ import dataclasses
 import random
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 from mockraft.server.apis.registry import APIS
 from mockraft.server.clock import Clock, RealClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
+from mockraft.server.journal import Journal
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
 from mockraft.server.security_options import uses_tls
@@ -29,10 +31,11 @@ WILDCARD_HOSTS = ("", "0.0.0.0", "::")
 class RunningController:
     """A controller that listens; made by `start`, ended by `stop`."""
 
-    def __init__(self, node: Node, listener: TcpListener, clock: Clock) -> None:
+    def __init__(self, node: Node, listener: TcpListener, clock: Clock, chance: random.Random) -> None:
         self.node = node
         self.listener = listener
         self.clock = clock
+        self._chance = chance
 
     @property
     def controller(self) -> Controller:
@@ -74,24 +77,48 @@ class RunningController:
             now_ms = clock.now_ms()
             raft = Raft.open(config, now_ms, chance)
             undo.callback(raft.log.close)
-            apis = APIS
-            if config.overlay is not None:
-                from mockraft.server.apis.overlaid import apis_over
-
-                apis = apis_over(APIS, config.overlay)
-            # Nonces nobody can foretell, unless the run shall repeat.
-            nonces = random.SystemRandom() if config.seed is None else random.Random(config.seed)
-            node = Node(Controller(config, raft, chance, now_ms), apis, chance=nonces, script=script)
+            node = _node(config, raft, chance, now_ms, script)
             listener = TcpListener(node, clock, tls)
             await listener.start(bound)
             undo.pop_all()
-        return cls(node, listener, clock)
+        return cls(node, listener, clock, chance)
 
     def script(self, do: Callable[[Raft, int], None]) -> None:
         """Have the raft node do something now (`Raft.elect`, `Raft.resign`); the others are told."""
         now_ms = self.clock.now_ms()
         do(self.controller.raft, now_ms)
         self.listener.perform(self.node.tick(now_ms), now_ms)
+
+    def restart(self) -> None:
+        """End this process and start it again, as far as anybody can see, on the same port and with the same log.
+
+        Nobody is told: every connection breaks, what only memory held (sessions, quotas of log-ins) is forgotten, and
+        the next epoch begins. A log in memory is kept as if it were on a disk. The journal goes on. What Raft.open
+        raises, and ValueError for a node of several: `RunningQuorum.restart` does that.
+        """
+        self._restart_with(self.config, keeps_log=True)
+
+    def begin_anew(self, initial_state: Path | None = None) -> None:
+        """Forget all state, on the same port: as `restart`, with a log that is new, or begins with a saved state.
+
+        ValueError for a controller with a data directory, whose log this would have to delete.
+        """
+        if self.config.data_dir is not None:
+            raise ValueError(f"data_dir={self.config.data_dir}: its log is kept; only a log in memory can begin anew")
+        self._restart_with(dataclasses.replace(self.config, initial_state=initial_state), keeps_log=False)
+
+    def _restart_with(self, config: ControllerConfig, *, keeps_log: bool) -> None:
+        if not config.is_alone:
+            raise ValueError(f"node {config.node_id} is one of several: restart it with `Quorum.restart`")
+        now_ms = self.clock.now_ms()
+        log = self.controller.log
+        if keeps_log and config.data_dir is None:
+            raft = Raft(config, log, self._chance, now_ms)
+        else:
+            log.close()
+            raft = Raft.open(config, now_ms, self._chance)
+        self.node = _node(config, raft, self._chance, now_ms, self.node.script, self.node.journal)
+        self.listener.serve(self.node)
 
     async def stop(self) -> None:
         """Close the listener, every connection and the log; the leader of several tells the others first."""
@@ -110,6 +137,24 @@ class RunningController:
     async def _end(self) -> None:
         await self.listener.stop()
         self.controller.log.close()
+
+
+def _node(
+    config: ControllerConfig,
+    raft: Raft,
+    chance: random.Random,
+    now_ms: int,
+    script: Script | None = None,
+    journal: Journal | None = None,
+) -> Node:
+    apis = APIS
+    if config.overlay is not None:
+        from mockraft.server.apis.overlaid import apis_over
+
+        apis = apis_over(APIS, config.overlay)
+    # Nonces nobody can foretell, unless the run shall repeat.
+    nonces = random.SystemRandom() if config.seed is None else random.Random(config.seed)
+    return Node(Controller(config, raft, chance, now_ms), apis, journal, nonces, script)
 
 
 def event_loop() -> asyncio.AbstractEventLoop:

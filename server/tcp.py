@@ -93,6 +93,20 @@ class TcpListener:
             for peer in self.peers():
                 peer.transport.abort()
 
+    def serve(self, node: Node) -> None:
+        """Serve another node on the same port from now on: every connection is broken, as when a process ends."""
+        now_ms = self.clock.now_ms()
+        for peer in self.peers():
+            self.node.disconnected(peer.connection_id, "the controller restarts", now_ms)
+            peer.transport.abort()
+        self._peers.clear()
+        self.node = node
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_ms = NEVER_MS
+        self._arm(now_ms)
+
     def _new_peer(self) -> _Peer:
         return _Peer(self) if self.tls is None else _TlsPeer(self, self.tls)
 

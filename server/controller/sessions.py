@@ -3,6 +3,8 @@
 from collections import OrderedDict
 from typing import NamedTuple
 
+_LONG_AGO_MS = -(1 << 62)
+
 
 class Session(NamedTuple):
     """One incarnation of a broker, as it names itself in heartbeats."""
@@ -29,6 +31,16 @@ class Sessions:
         """Whether the broker was heard of and that not too long ago."""
         contact_ms = self._contacts_ms.get((broker_id, broker_epoch))
         return contact_ms is not None and not self._is_expired(contact_ms, now_ms)
+
+    def last_contact_ms(self, broker_id: int, broker_epoch: int) -> int | None:
+        """When the broker was heard of last; None for one whose session is over and forgotten."""
+        return self._contacts_ms.get((broker_id, broker_epoch))
+
+    def expire(self, broker_id: int, broker_epoch: int) -> None:
+        """Have this session be over, before all others."""
+        session = (broker_id, broker_epoch)
+        self._contacts_ms[session] = _LONG_AGO_MS
+        self._contacts_ms.move_to_end(session, last=False)
 
     def pop_expired(self, now_ms: int) -> Session | None:
         """Forget one session that is over and tell which; None when all are valid."""

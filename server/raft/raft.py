@@ -14,6 +14,7 @@ from mockraft.server.controller.data_dir import DataDirError, StorageError
 from mockraft.server.controller.metadata_log import MetadataLog
 from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
+from mockraft.server.controller.state_file import begin_with, read_state
 from mockraft.server.controller.voter_set import VoterSet
 from mockraft.server.raft import answers, asking, voter_changes
 from mockraft.server.raft.leading import ReplicaState
@@ -59,11 +60,14 @@ class Raft(Quorum):
     def open(cls, config: ControllerConfig, now_ms: int, chance: random.Random) -> Raft:
         """Recover the log from `config.data_dir`, or start one in memory; the only voter leads a new epoch at once.
 
-        `config` must name the port that brokers connect to, for it goes into the log. DataDirError when the data dir
-        cannot be used.
+        A new log begins with `config.initial_state`. `config` must name the port that brokers connect to, for it goes
+        into the log. DataDirError when the data dir cannot be used; OSError, ValueError for the state's file.
         """
+        saved = None if config.initial_state is None else read_state(config.initial_state)
         log = MetadataLog.open(config, now_ms, chance)
         try:
+            if saved is not None and log.end_offset == 0:
+                begin_with(log, saved, now_ms)
             return cls(config, log, chance, now_ms)
         except (OSError, StorageError, WireError) as error:
             log.close()

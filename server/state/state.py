@@ -1,0 +1,293 @@
+"""The state of a controller, or quorum, as a test reads it and changes it.
+
+Reading gives views of one moment. A command makes the records that Kafka's controller would make, by the controller's
+own rules, and who waits for records is answered at once. Use it in the thread of the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mockraft.server.controller import fencing, registration
+from mockraft.server.controller.controller import STANDBY, Controller
+from mockraft.server.controller.elections import Election
+from mockraft.server.controller.heartbeat import fence_one_stale_broker
+from mockraft.server.controller.image import BrokerRegistration, Topic
+from mockraft.server.controller.log_dirs import directories_offline
+from mockraft.server.controller.partition_rules import partition_rules
+from mockraft.server.controller.partitions import PartitionChange
+from mockraft.server.controller.result import ControllerResult
+from mockraft.server.controller.state_file import write_state
+from mockraft.server.raft.raft import Raft
+from mockraft.server.running import RunningController
+from mockraft.server.state import reading
+from mockraft.server.state.log_records import check_applies, read_log, record_at
+from mockraft.server.state.views import (
+    BrokerView,
+    ConfigView,
+    LogRecord,
+    PartitionView,
+    QuorumView,
+    SnapshotView,
+    TopicView,
+)
+from mockraft.wire import uuids
+from mockraft.wire.metadata_log_frame import RecordAt
+
+
+class State:
+    """What the controller knows; of a quorum, what its active one does.
+
+    ValueError, with what there is instead, for a broker, topic or directory that is not there, and for a command that
+    the controller could not carry out. RuntimeError for a command while no controller is active.
+    """
+
+    def __init__(self, nodes: Callable[[], Mapping[int, RunningController]]) -> None:
+        self._nodes = nodes
+
+    def brokers(self) -> list[BrokerView]:
+        """The registered brokers, by id."""
+        running = self._running
+        return reading.broker_views(running.controller, running.clock.now_ms())
+
+    def broker(self, broker_id: int) -> BrokerView:
+        """One of them."""
+        self._registration(self._running.controller, broker_id)
+        return next(broker for broker in self.brokers() if broker.broker_id == broker_id)
+
+    def topics(self) -> list[TopicView]:
+        """The topics with their partitions, by name."""
+        topics = self._running.controller.image.topics.by_name
+        return [reading.topic_view(topics[name]) for name in sorted(topics)]
+
+    def topic(self, name: str) -> TopicView:
+        """One of them."""
+        return reading.topic_view(self._topic(self._running.controller, name))
+
+    def features(self) -> dict[str, int]:
+        """The finalized level of each feature, metadata.version and kraft.version too."""
+        controller = self._running.controller
+        return {**controller.image.features, "kraft.version": controller.log.kraft_version}
+
+    def configs(self) -> list[ConfigView]:
+        """Dynamic configuration, by resource."""
+        return reading.config_views(self._running.controller)
+
+    def quorum(self) -> QuorumView:
+        """Who leads, who votes, who follows, and how far each is."""
+        running = self._running
+        nodes = [node.controller for node in self._nodes().values()]
+        return reading.quorum_view(running.controller, nodes, running.clock.now_ms())
+
+    def snapshots(self) -> list[SnapshotView]:
+        """The snapshots that are kept, oldest first."""
+        return reading.snapshot_views(self._running.controller)
+
+    def metadata_log(self, from_offset: int = 0, limit: int | None = None) -> list[LogRecord]:
+        """Records of the metadata log from an offset on; a negative one counts from the end.
+
+        What a snapshot replaced is not there any more: see `quorum().log_start_offset`.
+        """
+        return list(read_log(self._running.controller, from_offset, limit))
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the log, as a JSON tree."""
+        return {
+            "brokers": [broker.to_json() for broker in self.brokers()],
+            "topics": [topic.to_json() for topic in self.topics()],
+            "features": self.features(),
+            "configs": [config.to_json() for config in self.configs()],
+            "quorum": self.quorum().to_json(),
+            "snapshots": [snapshot.to_json() for snapshot in self.snapshots()],
+        }
+
+    def fence(self, broker_id: int) -> None:
+        """Fence a broker; it leaves every ISR. Its next heartbeat that does not ask to be fenced unfences it again."""
+
+        def records(controller: Controller, now_ms: int) -> list[RecordAt]:
+            found = self._registration(controller, broker_id)
+            return [] if found.fenced else fencing.fence(controller, broker_id)
+
+        self._commit(records, f"broker {broker_id}: fenced by a test")
+
+    def unfence(self, broker_id: int) -> None:
+        """Unfence a broker and renew its session; it may lead what nobody leads."""
+
+        def records(controller: Controller, now_ms: int) -> list[RecordAt]:
+            found = self._registration(controller, broker_id)
+            controller.sessions.touch(broker_id, found.broker_epoch, now_ms)
+            return fencing.unfence(controller, broker_id) if found.fenced else []
+
+        self._commit(records, f"broker {broker_id}: unfenced by a test")
+
+    def expire_session(self, broker_id: int) -> None:
+        """Have a broker's session be over now: it is fenced, until its next heartbeat."""
+
+        def expire(controller: Controller, now_ms: int) -> None:
+            found = self._registration(controller, broker_id)
+            controller.sessions.expire(broker_id, found.broker_epoch)
+            while controller.commit(fence_one_stale_broker(controller, now_ms), now_ms):
+                pass
+
+        self._do(expire)
+
+    def unregister(self, broker_id: int) -> None:
+        """Forget a broker, as UnregisterBroker does. One that runs goes on with an epoch that is stale."""
+
+        def unregister(controller: Controller, now_ms: int) -> None:
+            self._registration(controller, broker_id)
+            controller.commit(registration.unregister_broker(controller, broker_id), now_ms)
+
+        self._do(unregister)
+
+    def fail_log_dir(self, broker_id: int, directory: str | bytes) -> None:
+        """Take a log directory, by its id, as offline, as when the broker says so: its replicas leave ISR and lead."""
+        directory_id = uuids.read_text(directory) if isinstance(directory, str) else directory
+
+        def records(controller: Controller, now_ms: int) -> list[RecordAt]:
+            found = self._registration(controller, broker_id)
+            if directory_id not in found.log_dirs:
+                known = ", ".join(map(uuids.text_of, found.log_dirs))
+                raise ValueError(
+                    f"broker {broker_id} has no log directory {uuids.text_of(directory_id)} online; it has: {known}"
+                )
+            return directories_offline(controller, broker_id, [directory_id])
+
+        self._commit(records, f"broker {broker_id}: a log directory failed by a test")
+
+    def elect(self, topic: str, partition: int, leader: int | None = None, *, unclean: bool = False) -> PartitionView:
+        """Make a replica the leader, without one the preferred replica, and give the partition as it is then.
+
+        It must run and be in sync; `unclean` takes any replica that runs, and the ISR is that one alone then.
+        """
+
+        def records(controller: Controller, now_ms: int) -> list[RecordAt]:
+            found = self._topic(controller, topic)
+            state = found.partitions.get(partition)
+            if state is None:
+                raise ValueError(f"topic {topic} has no partition {partition}; it has 0 to {len(found.partitions) - 1}")
+            wanted = state.replicas[0] if leader is None else leader
+            if wanted == state.leader:
+                return []
+            election = Election.UNCLEAN if unclean else Election.ONLINE
+            rules = partition_rules(
+                controller, found, state, election=election, may_lead=lambda b: b == wanted and controller.is_active(b)
+            )
+            record = PartitionChange(found.topic_id, partition, state, rules).build()
+            if record is None or record.record.leader != wanted:
+                raise ValueError(
+                    f"broker {wanted} cannot lead {topic}-{partition}: replicas {list(state.replicas)},"
+                    f" ISR {list(state.isr)}, ELR {list(state.elr)}, leader {state.leader};"
+                    " it must be unfenced, with its directory online, and in sync (or unclean=True)"
+                )
+            return [record]
+
+        self._commit(records, f"{topic}-{partition}: elected by a test")
+        return reading.partition_view(partition, self._topic(self._running.controller, topic).partitions[partition])
+
+    def append(self, records: Iterable[Any]) -> list[LogRecord]:
+        """Write metadata records as one batch, and give them as they are in the log.
+
+        Each is an object of `mockraft.wire.records`, one with its version (`RecordAt`), a `LogRecord`, or JSON:
+        `{"type": "ConfigRecord", "version": 0, "record": {…}}`. Nothing is written unless all of them make sense
+        one after the other as the state is.
+        """
+        told = list(records)
+
+        def checked(controller: Controller, now_ms: int) -> list[RecordAt]:
+            found = [record_at(controller, each) for each in told]
+            check_applies(controller, found)
+            return found
+
+        base_offset = self._commit(checked, "records appended by a test", atomic=True)
+        return self.metadata_log(base_offset, len(told))
+
+    def snapshot(self) -> SnapshotView:
+        """Write a snapshot of all that is committed, and give it; the newest there is where nothing is new."""
+
+        def write(controller: Controller, now_ms: int) -> None:
+            log = controller.log
+            if log.high_watermark < log.end_offset:
+                raise ValueError(
+                    f"records up to {log.end_offset} are not committed (high watermark {log.high_watermark});"
+                    " a snapshot is of committed records"
+                )
+            log.write_snapshot(controller.image.to_records(controller.image.metadata_version), now_ms)
+
+        self._do(write)
+        return self.snapshots()[-1]
+
+    def elect_controller(self, node_id: int) -> None:
+        """Have a node of the quorum stand for election now; it leads once a majority has voted for it."""
+        nodes = self._nodes()
+        if node_id not in nodes:
+            raise ValueError(f"node {node_id} does not run; there are {sorted(nodes)}")
+        nodes[node_id].script(Raft.elect)
+
+    def resign(self) -> None:
+        """Have the active controller give up its epoch; a controller alone leads again after 1.5 s."""
+        self._active.script(Raft.resign)
+
+    def save(self, path: str | Path) -> None:
+        """Write the whole state into a file that `Controller(state=path)` and `Double.load` begin with.
+
+        It is a snapshot as Kafka writes it, so `kafka-dump-log` and `kafka-metadata-shell` read it.
+        """
+        write_state(Path(path), self._running.controller, self._running.clock.now_ms())
+
+    @property
+    def _running(self) -> RunningController:
+        """Who knows most: the active controller, else the node with the newest log."""
+        nodes = self._nodes()
+        if not nodes:
+            raise RuntimeError("no controller runs")
+
+        def knows(running: RunningController) -> tuple[int, int, int]:
+            controller = running.controller
+            return controller.epoch, controller.log.last_epoch, controller.log.end_offset
+
+        return max(nodes.values(), key=knows)
+
+    @property
+    def _active(self) -> RunningController:
+        running = self._running
+        if running.controller.epoch == STANDBY:
+            raise RuntimeError("no controller is active: wait until one leads")
+        return running
+
+    def _do(self, change: Callable[[Controller, int], None]) -> None:
+        """Change the active controller, and answer who waits for that."""
+        running = self._active
+        now_ms = running.clock.now_ms()
+        try:
+            change(running.controller, now_ms)
+        finally:
+            running.listener.perform(running.node.tick(now_ms), now_ms)
+
+    def _commit(
+        self, records: Callable[[Controller, int], list[RecordAt]], reason: str, *, atomic: bool = False
+    ) -> int:
+        """Write the records; gives the offset of the first."""
+        base_offset = self._active.controller.log.end_offset
+
+        def commit(controller: Controller, now_ms: int) -> None:
+            controller.commit(ControllerResult(records(controller, now_ms), None, reason, atomic=atomic), now_ms)
+
+        self._do(commit)
+        return base_offset
+
+    def _registration(self, controller: Controller, broker_id: int) -> BrokerRegistration:
+        found = controller.image.cluster.brokers.get(broker_id)
+        if found is None:
+            raise ValueError(
+                f"broker {broker_id} is not registered; there are {sorted(controller.image.cluster.brokers)}"
+            )
+        return found
+
+    def _topic(self, controller: Controller, name: str) -> Topic:
+        found = controller.image.topics.by_name.get(name)
+        if found is None:
+            raise ValueError(f"there is no topic {name!r}; there are {sorted(controller.image.topics.by_name)}")
+        return found

@@ -1,0 +1,203 @@
+"""What a test reads of a controller's state: plain values of one moment, each with its JSON.
+
+Uuids are Kafka's texts (22 characters), times are milliseconds of the controller's clock, offsets are those of the
+metadata log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+class View:
+    """A dataclass whose JSON has its fields, in camelCase."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The view as a JSON tree."""
+        return {key: _tree(getattr(self, name)) for name, key in _names(type(self))}
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerView(View):
+    """Where clients, or other nodes, connect to; `security_protocol` is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirView(View):
+    """A log directory; `state` is online, offline (told since the broker registered) or cordoned (KIP-1066)."""
+
+    id: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class SupportedView(View):
+    """The levels of a feature that a broker supports, both ends included."""
+
+    min_version: int
+    max_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerView(View):
+    """A registered broker.
+
+    `metadata_offset` is the last record it is known to have, from its heartbeats and fetches, and `lag` how many
+    committed records it lacks; both None where nothing was heard. `caught_up`: it has its own registration.
+    `last_contact_ms` is when its session was renewed last, None when the session is over.
+    """
+
+    broker_id: int
+    epoch: int
+    incarnation_id: str
+    fenced: bool
+    in_controlled_shutdown: bool
+    rack: str | None
+    listeners: tuple[ListenerView, ...]
+    features: dict[str, SupportedView]
+    log_dirs: tuple[LogDirView, ...]
+    last_contact_ms: int | None
+    caught_up: bool
+    metadata_offset: int | None
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView(View):
+    """A partition; `leader` is -1 while it has none, `directories` are in the order of `replicas`."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+    directories: tuple[str, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView(View):
+    """A topic and its partitions, by number."""
+
+    name: str
+    topic_id: str
+    partitions: tuple[PartitionView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigView(View):
+    """The dynamic configuration of one resource; `type` is topic, broker, client-metrics or group.
+
+    The broker "" is the default of all brokers.
+    """
+
+    type: str
+    name: str
+    values: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotView(View):
+    """A snapshot that is kept: it has the records below `end_offset`, the last of which is of `epoch`."""
+
+    end_offset: int
+    epoch: int
+    size_bytes: int
+    file_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaView(View):
+    """A replica of the metadata log; offset and time are None where the leader does not know them."""
+
+    node_id: int
+    directory_id: str
+    log_end_offset: int | None
+    last_fetch_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView(View):
+    """A node of the quorum that runs in this process, as it sees itself; `role` is raft's word for it."""
+
+    node_id: int
+    role: str
+    leader_id: int | None
+    epoch: int
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumView(View):
+    """The quorum as its leader sees it; `leader_id` None and what the newest node knows where nobody leads."""
+
+    leader_id: int | None
+    epoch: int
+    high_watermark: int
+    log_start_offset: int
+    log_end_offset: int
+    voters: tuple[ReplicaView, ...]
+    observers: tuple[ReplicaView, ...]
+    nodes: tuple[NodeView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord(View):
+    """A record of the metadata log, control records too, with the version it is written in.
+
+    `record` is the generated object (`mockraft.wire.records`).
+    """
+
+    offset: int
+    epoch: int
+    timestamp_ms: int
+    type: str
+    version: int
+    record: Any
+
+    def to_json(self) -> dict[str, Any]:
+        """The line as a JSON tree, the record in Kafka's own JSON form; `State.append` takes it back."""
+        from mockraft.wire.json_form import to_json
+
+        return {
+            "offset": self.offset,
+            "epoch": self.epoch,
+            "timestampMs": self.timestamp_ms,
+            "type": self.type,
+            "version": self.version,
+            "record": to_json(self.record, self.version),
+        }
+
+
+def _tree(value: Any) -> Any:
+    if isinstance(value, View):
+        return value.to_json()
+    if isinstance(value, tuple):
+        return [_tree(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _tree(each) for key, each in value.items()}
+    return value
+
+
+_NAMES: dict[type[View], list[tuple[str, str]]] = {}
+
+
+def _names(view: type[View]) -> list[tuple[str, str]]:
+    """Each field and its name in JSON."""
+    names = _NAMES.get(view)
+    if names is None:
+        own = [field.name for field in fields(view)]  # type: ignore[arg-type]  # every view is a dataclass
+        names = _NAMES[view] = [(name, name[0] + name.title().replace("_", "")[1:]) for name in own]
+    return names

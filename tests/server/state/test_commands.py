@@ -1,0 +1,180 @@
+"""Commands leave the records that Kafka's controller would write, and refuse what it could not do."""
+
+import asyncio
+
+import pytest
+from mockraft import Controller
+from mockraft.server.clock import VirtualClock
+from mockraft.wire import uuids
+from mockraft.wire.client import connect
+from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
+
+from .conftest import directory
+
+
+def types_since(controller: Controller, offset: int) -> list[str]:
+    return [line.type for line in controller.double.state.metadata_log(offset)]
+
+
+def end(controller: Controller) -> int:
+    return controller.double.state.quorum().log_end_offset
+
+
+async def test_fencing_takes_a_broker_out_of_its_isrs_and_fences_it_last(controller: Controller) -> None:
+    state, before = controller.double.state, end(controller)
+    state.fence(1)
+    assert types_since(controller, before) == ["PartitionChangeRecord", "BrokerRegistrationChangeRecord"]
+    assert state.broker(1).fenced
+    assert state.topic("orders").partitions[0].leader == 2
+    state.fence(1)
+    assert len(types_since(controller, before)) == 2
+
+
+async def test_unfencing_renews_the_session(controller: Controller, clock: VirtualClock) -> None:
+    state = controller.double.state
+    state.fence(1)
+    clock.advance(8_000)
+    state.unfence(1)
+    assert not state.broker(1).fenced
+    assert state.broker(1).last_contact_ms == clock.now_ms()
+
+
+async def test_an_expired_session_fences_as_its_timeout_would(controller: Controller) -> None:
+    state = controller.double.state
+    state.expire_session(2)
+    assert [broker.fenced for broker in state.brokers()] == [False, True, False]
+    assert state.broker(2).last_contact_ms is None
+
+
+async def test_an_unregistered_broker_is_forgotten(controller: Controller) -> None:
+    state = controller.double.state
+    state.unregister(3)
+    assert [broker.broker_id for broker in state.brokers()] == [1, 2]
+    assert state.metadata_log(-1)[0].record == UnregisterBrokerRecord(
+        broker_id=3, broker_epoch=state.metadata_log(-1)[0].record.broker_epoch
+    )
+
+
+async def test_a_failed_log_dir_moves_its_leaders(controller: Controller) -> None:
+    state = controller.double.state
+    state.fail_log_dir(1, uuids.text_of(directory(1)))
+    assert state.topic("orders").partitions[0].leader == 2
+    with pytest.raises(ValueError, match=r"broker 1 has no log directory .* online; it has: "):
+        state.fail_log_dir(1, directory(1))
+
+
+async def test_a_leader_is_elected_by_name_and_the_preferred_one_without(controller: Controller) -> None:
+    state = controller.double.state
+    assert state.elect("orders", 0, 3).leader == 3
+    assert state.elect("orders", 0).leader == 1
+    assert state.metadata_log(-1)[0].type == "PartitionChangeRecord"
+    before = end(controller)
+    assert state.elect("orders", 0, 1).leader_epoch == 2
+    assert end(controller) == before
+
+
+async def test_who_is_not_in_sync_leads_by_an_unclean_election_only(controller: Controller) -> None:
+    state = controller.double.state
+    state.fence(3)
+    state.unfence(3)
+    assert state.topic("orders").partitions[0].isr == (1, 2)
+    with pytest.raises(ValueError, match=r"broker 3 cannot lead orders-0: replicas \[1, 2, 3\], ISR \[1, 2\]"):
+        state.elect("orders", 0, 3)
+    assert state.elect("orders", 0, 3, unclean=True).isr == (3,)
+
+
+async def test_records_are_appended_as_objects_as_json_and_as_they_were_read(controller: Controller) -> None:
+    state = controller.double.state
+    config = ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="5")
+    tree = {
+        "type": "CONFIG_RECORD",
+        "data": {"resourceType": 2, "resourceName": "orders", "name": "retention.ms", "value": "7"},
+    }
+    first, second, third = state.append([config, tree, RecordAt(config, 0)])
+    assert (first.record, first.version, second.record.value, third.offset) == (config, 0, "7", first.offset + 2)
+    (again,) = state.append([second])
+    (and_again,) = state.append([second.to_json()])
+    assert again.record == and_again.record == second.record
+    assert state.configs()[0].values == {"retention.ms": "7"}
+
+
+@pytest.mark.parametrize(
+    ("record", "refusal"),
+    [
+        ({"type": "Nonsense"}, "type='Nonsense': no metadata record is called so; there are AbortTransactionRecord"),
+        ({"type": "NoOpRecord", "version": 9, "record": {}}, "version=9: NoOpRecord has the versions 0 to 0"),
+        ({"type": "NoOpRecord"}, "record=None: give the fields of NoOpRecord"),
+        ({"type": "ConfigRecord", "record": {"nam": "x"}}, "nam"),
+        (UnregisterBrokerRecord(broker_id=8, broker_epoch=1), "does not follow from the state"),
+        ("a text", "str is no metadata record"),
+    ],
+)
+async def test_a_record_that_makes_no_sense_is_refused_and_nothing_written(
+    controller: Controller, record: object, refusal: str
+) -> None:
+    before = end(controller)
+    with pytest.raises(ValueError, match=refusal):
+        controller.double.state.append([ConfigRecord(resource_type=2, resource_name="t", name="a", value="b"), record])
+    assert end(controller) == before
+
+
+async def test_a_snapshot_covers_all_there_is_and_a_second_one_is_the_same(controller: Controller) -> None:
+    state = controller.double.state
+    taken = state.snapshot()
+    assert taken.end_offset == end(controller)
+    assert state.snapshot() == taken
+    assert state.snapshots() == [taken]
+    assert taken.to_json()["fileName"] == f"{taken.end_offset:020d}-0000000001.checkpoint"
+
+
+async def test_what_waits_for_records_is_answered_by_a_command(controller: Controller) -> None:
+    client = await connect(controller.host, controller.port)
+    try:
+        partition = FetchPartition(
+            partition=0,
+            current_leader_epoch=1,
+            fetch_offset=end(controller),
+            last_fetched_epoch=1,
+            log_start_offset=-1,
+            partition_max_bytes=0,
+            high_watermark=end(controller),
+        )
+        topic = FetchTopic(topic_id=bytes(15) + b"\x01", partitions=[partition])
+        request = FetchRequest(replica_state=ReplicaState(replica_id=9), max_wait_ms=60_000, topics=[topic])
+        waiting = asyncio.create_task(client.send(request, version=17))
+        while not controller.running.node.parked:
+            await asyncio.sleep(0)
+        controller.double.state.fence(1)
+        response = await waiting
+    finally:
+        await client.close()
+    assert response.responses[0].partitions[0].records
+
+
+@pytest.mark.parametrize("command", ["fence", "unfence", "expire_session", "unregister", "broker"])
+async def test_a_command_on_a_broker_that_is_not_there_says_which_there_are(
+    controller: Controller, command: str
+) -> None:
+    with pytest.raises(ValueError, match=r"broker 7 is not registered; there are \[1, 2, 3\]"):
+        getattr(controller.double.state, command)(7)
+
+
+async def test_a_topic_or_partition_that_is_not_there_is_named(controller: Controller) -> None:
+    with pytest.raises(ValueError, match=r"there is no topic 'nobody'; there are \['orders'\]"):
+        controller.double.state.elect("nobody", 0)
+    with pytest.raises(ValueError, match="topic orders has no partition 4; it has 0 to 0"):
+        controller.double.state.elect("orders", 4)
+
+
+async def test_a_controller_that_resigned_leads_again_later(controller: Controller, clock: VirtualClock) -> None:
+    state = controller.double.state
+    state.resign()
+    with pytest.raises(RuntimeError, match="no controller is active"):
+        state.fence(1)
+    clock.advance(2_000)
+    assert state.quorum().epoch > 1
+    state.fence(1)
+    assert state.broker(1).fenced

@@ -1,0 +1,95 @@
+"""What a test sees of a controller: brokers, topics, settings, the quorum and its log."""
+
+from mockraft import Controller
+from mockraft.wire import uuids
+from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from mockraft.wire.records.config_record import ConfigRecord
+
+from .conftest import TOPIC_ID, directory
+
+
+async def test_brokers_show_who_they_are_and_where_they_listen(controller: Controller) -> None:
+    first = controller.double.state.brokers()[0]
+    assert (first.broker_id, first.rack, first.fenced) == (1, "rack-1", False)
+    assert [(each.name, each.port, each.security_protocol) for each in first.listeners] == [
+        ("PLAINTEXT", 9093, "PLAINTEXT")
+    ]
+    assert first.incarnation_id == uuids.text_of(bytes(15) + b"\x01")
+
+
+async def test_log_dirs_show_which_are_offline_and_which_are_cordoned(controller: Controller) -> None:
+    state = controller.double.state
+    cordon = BrokerRegistrationChangeRecord(
+        broker_id=1, broker_epoch=state.broker(1).epoch, cordoned_log_dirs=[directory(1, 2)]
+    )
+    state.append([cordon])
+    state.fail_log_dir(1, directory(1))
+    assert {each.id: each.state for each in state.broker(1).log_dirs} == {
+        uuids.text_of(directory(1, 2)): "cordoned",
+        uuids.text_of(directory(1)): "offline",
+    }
+
+
+async def test_a_simulated_broker_is_caught_up_and_its_lag_is_known() -> None:
+    async with Controller(brokers=1) as controller:
+        broker = controller.double.state.broker(1)
+        assert broker.caught_up
+        assert broker.lag is not None
+        assert broker.last_contact_ms is not None
+
+
+async def test_topics_show_their_partitions(controller: Controller) -> None:
+    (topic,) = controller.double.state.topics()
+    assert topic.name == "orders"
+    assert topic.topic_id == uuids.text_of(TOPIC_ID)
+    (partition,) = topic.partitions
+    assert (partition.leader, partition.replicas, partition.isr) == (1, (1, 2, 3), (1, 2, 3))
+    assert partition.directories[0] == uuids.text_of(directory(1))
+
+
+async def test_features_and_configs_are_what_the_records_say(controller: Controller) -> None:
+    state = controller.double.state
+    state.append([ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="5")])
+    assert state.features()["metadata.version"] == 30
+    assert state.features()["kraft.version"] == 1
+    assert [(each.type, each.name, each.values) for each in state.configs()] == [
+        ("topic", "orders", {"retention.ms": "5"}),
+        ("broker", "", {"min.insync.replicas": "1"}),
+    ]
+
+
+async def test_the_quorum_shows_its_leader_and_the_ends_of_its_log(controller: Controller) -> None:
+    quorum = controller.double.state.quorum()
+    assert quorum.leader_id == controller.node_id
+    assert quorum.high_watermark == quorum.log_end_offset > quorum.log_start_offset == 0
+    assert [voter.node_id for voter in quorum.voters] == [controller.node_id]
+    assert [(node.node_id, node.role) for node in quorum.nodes] == [(controller.node_id, "leader")]
+
+
+async def test_the_metadata_log_has_every_record_with_its_offset_and_control_records_too(
+    controller: Controller,
+) -> None:
+    lines = controller.double.state.metadata_log()
+    assert [line.offset for line in lines] == list(range(controller.double.state.quorum().log_end_offset))
+    assert [line.type for line in lines[:3]] == ["LeaderChangeMessage", "KRaftVersionRecord", "VotersRecord"]
+    assert lines[-1].type == "PartitionRecord"
+    assert lines[-1].record.topic_id == TOPIC_ID
+
+
+async def test_a_part_of_the_metadata_log_is_asked_for_by_offset_from_either_end(controller: Controller) -> None:
+    state = controller.double.state
+    end = state.quorum().log_end_offset
+    assert [line.offset for line in state.metadata_log(4, 3)] == [4, 5, 6]
+    assert [line.offset for line in state.metadata_log(-2)] == [end - 2, end - 1]
+    assert state.metadata_log(end + 5) == []
+
+
+async def test_json_of_the_state_is_in_camel_case_with_uuids_as_text(controller: Controller) -> None:
+    tree = controller.double.state.to_json()
+    assert tree["brokers"][0]["brokerId"] == 1
+    assert tree["brokers"][0]["logDirs"][0] == {"id": uuids.text_of(directory(1)), "state": "online"}
+    assert tree["topics"][0]["partitions"][0]["leaderEpoch"] == 0
+    assert tree["quorum"]["leaderId"] == controller.node_id
+    line = controller.double.state.metadata_log(-1)[0].to_json()
+    assert line["type"] == "PartitionRecord"
+    assert line["record"]["topicId"] == uuids.text_of(TOPIC_ID)

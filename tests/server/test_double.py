@@ -1,0 +1,100 @@
+"""The double as a whole: time, restarts and resets in place."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from mockraft import Controller, Quorum
+from mockraft.server.clock import VirtualClock
+from mockraft.wire.client import DisconnectedError, connect
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+
+
+async def test_advancing_the_clock_ends_sessions_and_runs_periodic_work_without_a_sleep() -> None:
+    async with Controller(clock=VirtualClock(), session_timeout_ms=3_000) as controller:
+        double = controller.double
+        records = len(double.state.metadata_log())
+        before_ms = double.now_ms
+        double.advance(2_000)
+        assert double.now_ms == before_ms + 2_000
+        assert [line.type for line in double.state.metadata_log(records)] == ["NoOpRecord"] * 4
+
+
+async def test_the_machines_clock_cannot_be_moved_and_the_refusal_says_what_to_do() -> None:
+    async with Controller() as controller:
+        with pytest.raises(ValueError, match="clock=VirtualClock"):
+            controller.double.advance(1)
+
+
+async def test_time_goes_forward_only() -> None:
+    async with Controller(clock=VirtualClock()) as controller:
+        with pytest.raises(ValueError, match="ms=-1: time goes forward only"):
+            controller.double.advance(-1)
+
+
+async def test_a_restart_keeps_port_log_and_journal_and_begins_the_next_epoch() -> None:
+    async with Controller(brokers=1) as controller:
+        double, port, broker = controller.double, controller.port, controller.double.state.broker(1)
+        journal = controller.journal
+        double.restart()
+        assert controller.port == port
+        assert double.state.quorum().epoch == 2
+        assert double.state.broker(1).epoch == broker.epoch
+        assert controller.journal is journal
+        async with asyncio.timeout(10):
+            while double.state.broker(1).metadata_offset is None:
+                await asyncio.sleep(0.01)
+
+
+async def test_a_restart_recovers_the_log_of_a_data_directory(tmp_path: Path) -> None:
+    async with Controller(data_dir=tmp_path, brokers=1) as controller:
+        epoch = controller.double.state.broker(1).epoch
+        controller.double.restart()
+        assert controller.double.state.broker(1).epoch == epoch
+        assert controller.double.state.quorum().epoch == 2
+
+
+async def test_connections_break_at_a_restart() -> None:
+    async with Controller() as controller:
+        client = await connect(controller.host, controller.port)
+        controller.double.restart()
+        with pytest.raises(DisconnectedError):
+            await client.send(ApiVersionsRequest(), version=0)
+
+
+async def test_a_reset_of_the_state_gives_a_new_controller_on_the_same_port() -> None:
+    async with Controller(clock=VirtualClock()) as controller:
+        port, fresh = controller.port, [line.type for line in controller.double.state.metadata_log()]
+        controller.double.state.append([{"type": "NoOpRecord", "record": {}}])
+        controller.double.reset(state=True)
+        assert controller.port == port
+        assert [line.type for line in controller.double.state.metadata_log()] == fresh
+        client = await connect(controller.host, port)
+        assert (await client.send(ApiVersionsRequest(), version=0)).error_code == 0
+        await client.close()
+
+
+async def test_a_log_on_disk_is_not_thrown_away_by_a_reset(tmp_path: Path) -> None:
+    async with Controller(data_dir=tmp_path) as controller:
+        with pytest.raises(ValueError, match="its log is kept"):
+            controller.double.reset(state=True)
+
+
+async def test_the_nodes_of_a_quorum_are_restarted_by_the_quorum() -> None:
+    async with Quorum(controllers=2) as quorum:
+        with pytest.raises(ValueError, match=r"there are the nodes \[3000, 3001\]"):
+            quorum.double.restart()
+
+
+async def test_the_state_of_a_quorum_is_that_of_its_leader() -> None:
+    async with Quorum(controllers=3) as quorum:
+        await quorum.wait_for_leader()
+        state = quorum.double.state
+        leader = state.quorum().leader_id
+        assert leader in (3000, 3001, 3002)
+        assert [voter.node_id for voter in state.quorum().voters] == [3000, 3001, 3002]
+        other = next(node for node in (3000, 3001, 3002) if node != leader)
+        await quorum.elect(other)
+        assert state.quorum().leader_id == other
+        with pytest.raises(ValueError, match=r"node 7 does not run; there are \[3000, 3001, 3002\]"):
+            state.elect_controller(7)
