@@ -13,12 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mockraft.broker_door import SimulatedBroker, SyncSimulatedBroker
     from mockraft.brokers import BrokerState
-    from mockraft.controller_door import Controller, SyncController
+    from mockraft.controller_door import AwaitedController, Controller, SyncController
     from mockraft.quorum_door import Quorum, SyncQuorum
     from mockraft.server.controller.policies import AlteredConfigs, NewTopic
 
 __all__ = [
     "AlteredConfigs",
+    "AwaitedController",
     "BrokerState",
     "Controller",
     "NewTopic",
@@ -31,6 +32,7 @@ __all__ = [
 
 _HOMES = {
     "AlteredConfigs": "mockraft.server.controller.policies",
+    "AwaitedController": "mockraft.controller_door",
     "BrokerState": "mockraft.brokers",
     "Controller": "mockraft.controller_door",
     "NewTopic": "mockraft.server.controller.policies",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import difflib
 import random
 from collections.abc import Iterable
 from pathlib import Path
@@ -51,6 +52,10 @@ def configured(
         if state is not None:
             found = found or read_state(Path(state)).cluster_id
         config = ControllerConfig(port=0, cluster_id=found or random_cluster_id(chance))
+    known = [field.name for field in dataclasses.fields(ControllerConfig)]
+    for name in options.keys() - known:
+        near = difflib.get_close_matches(name, known, 1) or ["an option of ControllerConfig"]
+        raise TypeError(f"{name}: a controller has no such option; did you mean {near[0]}?")
     return dataclasses.replace(config, **options)
 
 
@@ -186,18 +191,14 @@ class Controller:
         return self.running.node.messages
 
 
-class SyncController(InLoopThread):
-    """A controller in a thread of its own, as long as the `with` block lasts; made by `Controller.sync`."""
+class ThreadedController(InLoopThread):
+    """A controller in a thread of its own, as long as the `with` block lasts."""
 
     def __init__(self, controller: Controller) -> None:
         super().__init__("mockraft-controller", controller)
         self._controller = controller
-
-    def start_broker(self, broker_id: int, **options: Any) -> SyncSimulatedBroker:
-        """Run one more simulated broker until the block ends, and give it when it runs; see `Controller`."""
-        from mockraft.broker_door import SyncSimulatedBroker
-
-        return SyncSimulatedBroker(self._thread.run(self._controller.start_broker(broker_id, **options)), self._thread)
+        self.double = controller.double
+        """All that a test may ask of it; touch it through `call` only."""
 
     @property
     def brokers(self) -> dict[int, SyncSimulatedBroker]:
@@ -250,3 +251,27 @@ class SyncController(InLoopThread):
     def messages(self) -> Any:
         """The messages that it speaks, by name and by key: `mockraft.wire.messages`, or an Overlay's over them."""
         return self._controller.messages
+
+
+class SyncController(ThreadedController):
+    """A controller in a thread of its own, for tests without asyncio; made by `Controller.sync`."""
+
+    def start_broker(self, broker_id: int, **options: Any) -> SyncSimulatedBroker:
+        """Run one more simulated broker until the block ends, and give it when it runs; see `Controller`."""
+        from mockraft.broker_door import SyncSimulatedBroker
+
+        return SyncSimulatedBroker(self._thread.run(self._controller.start_broker(broker_id, **options)), self._thread)
+
+
+class AwaitedController(ThreadedController):
+    """A controller in a thread of its own, for tests with asyncio that do not want it in their event loop.
+
+    Its `with` block and whatever answers at once are as `SyncController`'s; what waits for something is awaited.
+    """
+
+    async def start_broker(self, broker_id: int, **options: Any) -> SyncSimulatedBroker:
+        """Run one more simulated broker until the block ends, and give it when it runs; see `Controller`."""
+        from mockraft.broker_door import SyncSimulatedBroker
+
+        started = self._thread.soon(self._controller.start_broker(broker_id, **options))
+        return SyncSimulatedBroker(await started, self._thread)

@@ -31,6 +31,11 @@ class LoopThread:
         assert self._loop is not None, "the loop does not run: use what it is of inside its `with` block"
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
+    def soon(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+        """Run a coroutine in the loop; its result is to be awaited in the event loop that asks."""
+        assert self._loop is not None, "the loop does not run: use what it is of inside its `with` block"
+        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+
     def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call in the loop's thread and give the result."""
 

@@ -149,6 +149,8 @@ class SyncQuorum(InLoopThread):
     def __init__(self, quorum: Quorum) -> None:
         super().__init__("mockraft-quorum", quorum)
         self._quorum = quorum
+        self.double = quorum.double
+        """All that a test may ask of it; touch it through `call` only."""
 
     @property
     def bootstrap(self) -> str:

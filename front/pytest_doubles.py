@@ -1,0 +1,192 @@
+"""What mockraft's fixtures start, judge and report; imported when the first of them is used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from mockraft.broker_door import SimulatedBroker, SyncSimulatedBroker
+from mockraft.brokers.lifecycle import BrokerState
+from mockraft.controller_door import Controller, SyncController, ThreadedController
+from mockraft.kafka_jars import KafkaUnavailableError, classpath, java
+from mockraft.kafka_processes import KafkaBroker
+from mockraft.pytest_plugin import LIVE
+from mockraft.quorum_door import Quorum, SyncQuorum
+
+Door = ThreadedController | SyncQuorum
+DoorT = TypeVar("DoorT", bound=ThreadedController)
+
+_BROKERS = pytest.StashKey[list[KafkaBroker]]()
+_JUDGED = ("strict", "assert_all_used")
+_CONTROLLERS = 3
+_BROKER_LOG_LINES = 12
+
+
+@dataclass
+class Watched:
+    """A double that runs for a fixture, for as long as its `request` lasts."""
+
+    door: Door
+    request: pytest.FixtureRequest
+
+    def concerns(self, item: pytest.Item) -> bool:
+        """Whether the test uses it: it is its own, or it asked for that of the session."""
+        return self.request.scope == "function" or self.request.fixturename in getattr(item, "fixturenames", ())
+
+
+class _Options:
+    """What a test's markers say, the nearest first, over the options of the session and of the command line."""
+
+    def __init__(self, node: Any, given: Mapping[str, Any]) -> None:
+        self.config: pytest.Config = node.config
+        self.given = dict(given)
+        for mark in reversed(list(node.iter_markers("mockraft"))):
+            if mark.args:
+                raise pytest.UsageError(f"@pytest.mark.mockraft takes options by name, as brokers=2, not {mark.args}")
+            self.given |= mark.kwargs
+
+    def flag(self, name: str) -> bool:
+        """An option that is yes or no."""
+        if name in self.given:
+            return bool(self.given[name])
+        text = setting(self.config, name)
+        if text.lower() not in ("true", "false", "yes", "no", "1", "0", "on", "off"):
+            raise pytest.UsageError(f"mockraft_{name}={text!r}: say true or false")
+        return text.lower() in ("true", "yes", "1", "on")
+
+    def of_controllers(self, *others: str) -> dict[str, Any]:
+        """The options of what is started, without those of the plugin and `others`."""
+        return {name: value for name, value in self.given.items() if name not in (*_JUDGED, *others)}
+
+
+def setting(config: pytest.Config, name: str) -> str:
+    """A setting of the plugin: of the command line, else of the ini file, else its default."""
+    option = f"mockraft_{name}"
+    said = config.getoption(option)
+    return str(config.getini(option) if said is None else said)
+
+
+@contextmanager
+def running_controller(
+    request: pytest.FixtureRequest, options: Mapping[str, Any], kind: type[DoorT]
+) -> Iterator[DoorT]:
+    """A controller for a fixture."""
+    said = _Options(request.node, options)
+    with kind(_made(Controller, said.of_controllers("controllers"))) as controller, _watched(controller, request, said):
+        yield controller
+
+
+@contextmanager
+def running_quorum(request: pytest.FixtureRequest, options: Mapping[str, Any]) -> Iterator[SyncQuorum]:
+    """A quorum for a fixture."""
+    said = _Options(request.node, options)
+    quorum = _made(Quorum, {"controllers": _CONTROLLERS, **said.of_controllers("brokers")})
+    with SyncQuorum(quorum) as running, _watched(running, request, said):
+        yield running
+
+
+def _made(kind: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    try:
+        return kind(**options)
+    except (TypeError, ValueError) as error:
+        raise pytest.UsageError(f"@pytest.mark.mockraft or mockraft_options: {error}") from error
+
+
+@contextmanager
+def _watched(door: Door, request: pytest.FixtureRequest, said: _Options) -> Iterator[None]:
+    live = request.config.stash[LIVE]
+    watched = Watched(door, request)
+    live.insert(0, watched) if request.scope == "session" else live.append(watched)
+    try:
+        yield
+    finally:
+        live.remove(watched)
+
+
+@contextmanager
+def simulated_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[..., SyncSimulatedBroker]]:
+    """What starts simulated brokers for a test."""
+    with ExitStack() as started:
+
+        def start(broker_id: int = 1, *, of: Door | None = None, **options: Any) -> SyncSimulatedBroker:
+            door = of or request.getfixturevalue("mockraft")
+            if isinstance(door, SyncController):
+                return door.start_broker(broker_id, **options)
+            broker = SimulatedBroker.sync(door.bootstrap, door.cluster_id, broker_id, **options)
+            started.enter_context(broker).wait_until(BrokerState.RUNNING)
+            return broker
+
+        yield start
+
+
+@contextmanager
+def real_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[..., KafkaBroker]]:
+    """What starts Kafka's own brokers for a test."""
+    folder: Path = request.getfixturevalue("tmp_path")
+    brokers = request.node.stash.setdefault(_BROKERS, [])
+
+    def start(broker_id: int = 1, *, of: Door | None = None, **options: Any) -> KafkaBroker:
+        door = of or request.getfixturevalue("mockraft")
+        broker = KafkaBroker(broker_id, folder / f"broker-{broker_id}", door.cluster_id, door.bootstrap, **options)
+        try:
+            java()
+            classpath(broker.version)
+        except KafkaUnavailableError as error:
+            reason = f"a real Kafka broker cannot run here: {error}"
+            if setting(request.config, "real_broker") == "fail":
+                pytest.fail(reason, pytrace=False)
+            raise pytest.skip.Exception(reason) from None
+        brokers.append(broker)
+        broker.format()
+        broker.start()
+        broker.wait_until_running()
+        return broker
+
+    try:
+        yield start
+    finally:
+        for broker in brokers:
+            broker.kill()
+
+
+def complaint(item: pytest.Item, live: list[Watched]) -> str:
+    """What the doubles of a test that passed have against it; empty if nothing."""
+    return ""
+
+
+def add_journals(report: pytest.TestReport, item: pytest.Item, live: list[Watched]) -> None:
+    """Put the journals of a failing test's doubles into its report, and into files where that was asked for."""
+    lines = int(setting(item.config, "journal_lines"))
+    folder = setting(item.config, "journal_dir")
+    for watched in live:
+        if not watched.concerns(item):
+            continue
+        if lines:
+            told = _last_lines(watched.door, lines)
+            report.sections.append((f"mockraft journal ({watched.request.fixturename})", told))
+        if folder:
+            _write_journals(watched, item, Path(folder))
+    for broker in item.stash.get(_BROKERS, []):
+        state = "running" if broker.running else f"ended with {broker.exit_code}"
+        log = "\n".join(broker.whole_log.splitlines()[-_BROKER_LOG_LINES:])
+        report.sections.append((f"{broker.name}, {state}", log))
+
+
+def _last_lines(door: Door, count: int) -> str:
+    """The last entries of its journals, in order; a run of the same API by the same client is told once."""
+    entries = [entry for journal in door.call(lambda: door.double.journals).values() for entry in journal.entries]
+    told = [repr(entry) for entry in entries]
+    omitted = len(told) - count
+    return "\n".join([*([f"… {omitted} earlier"] if omitted > 0 else []), *told[-count:]])
+
+
+def _write_journals(watched: Watched, item: pytest.Item, folder: Path) -> None:
+    name = re.sub(r"[^\w.-]+", "-", item.nodeid).strip("-")
+    folder.mkdir(parents=True, exist_ok=True)
+    for node_id, journal in watched.door.call(lambda: watched.door.double.journals).items():
+        (folder / f"{name}.{node_id}.jsonl").write_text("".join(f"{line}\n" for line in journal.json_lines()))

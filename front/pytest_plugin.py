@@ -1,0 +1,146 @@
+"""Fixtures for pytest: a controller, a quorum, simulated and real brokers, gone when the test is over.
+
+It is loaded in every run of everybody who has mockraft installed, so it imports nothing until a fixture is used.
+PYTEST_DONT_REWRITE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from mockraft.broker_door import SyncSimulatedBroker
+    from mockraft.controller_door import AwaitedController, SyncController
+    from mockraft.kafka_processes import KafkaBroker
+    from mockraft.pytest_doubles import Watched
+    from mockraft.quorum_door import SyncQuorum
+
+LIVE = pytest.StashKey[list["Watched"]]()
+"""The doubles that run now, those of the session first."""
+
+_OPTIONS = {
+    "journal-dir": ("DIR", "folder for the journals of failing tests, as JSON lines and pcapng", ""),
+    "journal-lines": ("N", "lines of the journal in the report of a failing test, 0 for none", "40"),
+    "strict": ("BOOL", "fail tests for requests that no stub was made for", "false"),
+    "assert-all-used": ("BOOL", "fail tests for stubs that were not used and faults that met nothing", "true"),
+    "real-broker": ("skip|fail", "what tests with mockraft_real_broker do where there is no Java or Maven", "skip"),
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--mockraft-…`, and the same in the ini file."""
+    group = parser.getgroup("mockraft", "mockraft: a Kafka KRaft controller for tests")
+    for name, (metavar, about, default) in _OPTIONS.items():
+        option = f"mockraft_{name.replace('-', '_')}"
+        group.addoption(f"--mockraft-{name}", dest=option, metavar=metavar, help=f"{about} (ini: {option})")
+        parser.addini(option, f"{about} [{default or 'none'}]", default=default)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marker; and asserts of mockraft's own modules stay as they are."""
+    config.addinivalue_line(
+        "markers",
+        "mockraft(session_timeout_ms=…, brokers=2, controllers=3, strict=True, assert_all_used=False, …): "
+        "options of the controller or quorum that the test's mockraft fixtures start",
+    )
+    config.stash[LIVE] = []
+    # As the owner of a plugin all of mockraft would have its asserts rewritten, which takes seconds once and slows
+    # what they guard for good. There is no public way to say no.
+    getattr(getattr(config.pluginmanager, "rewrite_hook", None), "_must_rewrite", set()).discard("mockraft")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """A test that passed fails for what its doubles have to say: stubs not used, requests not expected."""
+    result = yield
+    if live := item.config.stash[LIVE]:
+        from mockraft.pytest_doubles import complaint
+
+        if text := complaint(item, live):
+            pytest.fail(text, pytrace=False)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """The report of a failing test has its doubles' journals."""
+    report = yield
+    if report.failed and (live := item.config.stash[LIVE]):
+        from mockraft.pytest_doubles import add_journals
+
+        add_journals(report, item, live)
+    return report
+
+
+@pytest.fixture(scope="session")
+def mockraft_options() -> dict[str, Any]:
+    """Options of every controller and quorum that fixtures start; for you to override. A test's marker goes first."""
+    return {}
+
+
+@pytest.fixture
+def mockraft(request: pytest.FixtureRequest, mockraft_options: dict[str, Any]) -> Iterator[SyncController]:
+    """A controller of this test, on a free port, with the options of `@pytest.mark.mockraft(…)`."""
+    from mockraft.controller_door import SyncController
+    from mockraft.pytest_doubles import running_controller
+
+    with running_controller(request, mockraft_options, SyncController) as controller:
+        yield controller
+
+
+@pytest.fixture
+def mockraft_async(request: pytest.FixtureRequest, mockraft_options: dict[str, Any]) -> Iterator[AwaitedController]:
+    """The same for an `async def` test, whichever plugin runs it: what waits is awaited."""
+    from mockraft.controller_door import AwaitedController
+    from mockraft.pytest_doubles import running_controller
+
+    with running_controller(request, mockraft_options, AwaitedController) as controller:
+        yield controller
+
+
+@pytest.fixture(scope="session")
+def mockraft_session(request: pytest.FixtureRequest, mockraft_options: dict[str, Any]) -> Iterator[SyncController]:
+    """A controller of the whole session; they share its state."""
+    from mockraft.controller_door import SyncController
+    from mockraft.pytest_doubles import running_controller
+
+    with running_controller(request, mockraft_options, SyncController) as controller:
+        yield controller
+
+
+@pytest.fixture
+def mockraft_quorum(request: pytest.FixtureRequest, mockraft_options: dict[str, Any]) -> Iterator[SyncQuorum]:
+    """A quorum of three controllers, or as many as the marker says (`controllers=5`)."""
+    from mockraft.pytest_doubles import running_quorum
+
+    with running_quorum(request, mockraft_options) as quorum:
+        yield quorum
+
+
+@pytest.fixture
+def mockraft_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..., SyncSimulatedBroker]]:
+    """`mockraft_broker(broker_id=1, of=…, **options)`: a simulated broker that runs, until the test is over.
+
+    It is one of `mockraft`, or of the controller or quorum that `of` says. Options are those of `SimulatedBroker`.
+    """
+    from mockraft.pytest_doubles import simulated_brokers
+
+    with simulated_brokers(request) as start:
+        yield start
+
+
+@pytest.fixture
+def mockraft_real_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..., KafkaBroker]]:
+    """`mockraft_real_broker(broker_id=1, of=…, **options)`: one of Kafka's own broker processes, when it runs.
+
+    It is one of `mockraft`, or of the controller or quorum that `of` says. Options are those of
+    `mockraft.kafka_processes.KafkaBroker`: `version="4.1.1"`, `properties={…}`. Where there is no Java 17 or Maven
+    the test is skipped, or fails with `--mockraft-real-broker=fail`.
+    """
+    from mockraft.pytest_doubles import real_brokers
+
+    with real_brokers(request) as start:
+        yield start
