@@ -69,10 +69,11 @@ class Message(Struct):
 
 def field_names(cls: type[Struct]) -> tuple[str, ...]:
     """The Python names of a class's fields in the schema's order."""
-    return _public(cls).__slots__
+    return with_constructor(cls).__slots__
 
 
-def _public(cls: type[Struct]) -> type[Struct]:
+def with_constructor(cls: type[Struct]) -> type[Struct]:
+    """The class itself of one that readers instantiate (see `decoded`)."""
     return cls.__mro__[1] if cls.__qualname__[0] == "_" else cls
 
 

@@ -3,6 +3,9 @@
 from mockraft.server.journal.endings import BrokenTick, ClosedConnection
 from mockraft.server.journal.exchange import Exchange, first_error, without_secrets
 from mockraft.server.journal.journal import ENTRY_OVERHEAD_BYTES, Entry, Journal, Matching
+from mockraft.server.journal.lines import line, report
+from mockraft.server.journal.verification import VerificationError, verify
+from mockraft.server.journal.waiting import merged, when
 
 __all__ = [
     "ENTRY_OVERHEAD_BYTES",
@@ -12,6 +15,12 @@ __all__ = [
     "Exchange",
     "Journal",
     "Matching",
+    "VerificationError",
     "first_error",
+    "line",
+    "merged",
+    "report",
+    "verify",
+    "when",
     "without_secrets",
 ]

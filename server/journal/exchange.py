@@ -19,8 +19,8 @@ class Exchange:
     """One request and what it was answered with.
 
     Times are milliseconds of the controller's clock. `id` numbers the entries of a double from 1 on, whichever of its
-    nodes (`node_id`) had them; both are the journal's to give. `broker_id` is who asked, as far as the node knew;
-    `principal` too, by name. `served_by` is "controller" or "stub <id>", and then `matched` is that stub's id;
+    nodes (`node_id`) had them; both are the journal's to give. `broker_id` is who asked, -1 where nobody knew, and
+    `principal` who that is by name. `served_by` is "controller" or "stub <id>", and then `matched` is that stub's id;
     `unmatched` says that a strict script did not expect the request. `reason` says why there is no answer
     (`response_frame` is empty) or what was done to it. `failure` is the traceback of a handler that broke, else None.
     `messages` knows the classes. Of SaslAuthenticate the token is left out of the request.
@@ -59,7 +59,7 @@ class Exchange:
         failure: str | None,
         messages: Any = messages,
         principal: str = "User:ANONYMOUS",
-        broker_id: int | None = None,
+        broker_id: int = -1,
         matched: str | None = None,
         unmatched: bool = False,
         reason: str | None = None,
@@ -158,7 +158,7 @@ class Exchange:
             "correlationId": self.correlation_id,
             "clientId": self.client_id,
             "principal": self.principal,
-            "brokerId": self.broker_id,
+            "brokerId": self.broker_id if self.broker_id >= 0 else None,
             "servedBy": self.served_by,
             "matched": self.matched,
             "unmatched": self.unmatched,

@@ -6,10 +6,28 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
 
-def heartbeat(broker_id: int = 1, failure: str | None = None, error_code: int = 0, **more: Any) -> Exchange:
-    request = write_request(BrokerHeartbeatRequest(broker_id=broker_id), 2, 7, "1")[4:]
+def heartbeat(
+    broker_id: int = 1,
+    failure: str | None = None,
+    error_code: int = 0,
+    at_ms: int = 1000,
+    want_fence: bool = False,
+    offset: int = 0,
+    **more: Any,
+) -> Exchange:
+    asked = BrokerHeartbeatRequest(broker_id=broker_id, want_fence=want_fence, current_metadata_offset=offset)
     answer = BrokerHeartbeatResponse(error_code=error_code, is_caught_up=True)
     frame = b"" if more.get("reason") else write_response(answer.write(2), 7, 1)
     return Exchange(
-        5, 1000, 1002, (63, 2, 7, "1"), request, frame, 2, "controller", failure, broker_id=broker_id, **more
+        5,
+        at_ms,
+        at_ms + 2,
+        (63, 2, 7, "1"),
+        write_request(asked, 2, 7, "1")[4:],
+        frame,
+        2,
+        "controller" if "matched" not in more else f"stub {more['matched']}",
+        failure,
+        broker_id=broker_id,
+        **more,
     )

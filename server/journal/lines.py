@@ -1,0 +1,218 @@
+"""Entries of the journal in lines for people: when, who, what with its few telling fields, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mockraft.server.journal.endings import BrokenTick, ClosedConnection
+from mockraft.server.journal.exchange import Exchange
+from mockraft.server.journal.journal import Entry
+from mockraft.wire import error_codes
+from mockraft.wire.errors import WireError
+from mockraft.wire.message import Struct, field_names, with_constructor
+from mockraft.wire.uuids import text_of
+
+FIELDS_MAX = 4
+TEXT_MAX = 24
+LINES_MAX = 40
+ENTRIES_LOOKED_AT_MAX = 5000
+
+_NOT_TELLING = frozenset(
+    (
+        "broker_id",
+        "cluster_id",
+        "cluster_metadata_included",
+        "current_leader_epoch",
+        "error_code",
+        "error_message",
+        "high_watermark",
+        "isolation_level",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "max_wait_ms",
+        "min_bytes",
+        "partition_max_bytes",
+        "previous_broker_epoch",
+        "replica_directory_id",
+        "replica_id",
+        "session_epoch",
+        "session_id",
+        "throttle_time_ms",
+        "timeout_ms",
+    )
+)
+_METADATA_TOPIC_ID = bytes(15) + b"\1"
+
+
+@dataclass(frozen=True)
+class Told:
+    """One entry in words; entries of one `stream` with the same `kind` say the same again."""
+
+    at_ms: int
+    node_id: int
+    id: str
+    who: str
+    what: str
+    outcome: str
+    stream: tuple[Any, ...]
+    kind: tuple[Any, ...]
+
+
+@dataclass
+class _Group:
+    first: Told
+    count: int
+    last_ms: int
+
+
+def line(entry: Entry, since_ms: int = 0) -> str:
+    """An entry in one line; its time is seconds since `since_ms`."""
+    return _lines([_Group(tell(entry), 1, 0)], since_ms)[0]
+
+
+def lines(entries: Iterable[Entry], since_ms: int = 0) -> list[str]:
+    """Entries in a line each, aligned with each other."""
+    return _lines([_Group(tell(entry), 1, 0) for entry in entries], since_ms)
+
+
+def report(entries: Iterable[Entry], since_ms: int = 0, lines_max: int = LINES_MAX) -> str:
+    """What a failing test shows of the journal: the newest lines, what repeats itself told once with its count."""
+    groups = _groups(list(entries)[-ENTRIES_LOOKED_AT_MAX:])
+    left_out = sum(group.count for group in groups[:-lines_max])
+    head = [f"({left_out} earlier entries left out)"] if left_out else []
+    return "\n".join(head + _lines(groups[-lines_max:], since_ms))
+
+
+def _groups(entries: Iterable[Entry]) -> list[_Group]:
+    groups: list[_Group] = []
+    newest: dict[tuple[Any, ...], _Group] = {}
+    for told in map(tell, entries):
+        group = newest.get(told.stream)
+        if group is not None and group.first.kind == told.kind:
+            group.count += 1
+            group.last_ms = told.at_ms
+        else:
+            newest[told.stream] = group = _Group(told, 1, told.at_ms)
+            groups.append(group)
+    return groups
+
+
+def _lines(groups: list[_Group], since_ms: int) -> list[str]:
+    """Aligned lines; the node is named where there are several."""
+    is_quorum = len({group.first.node_id for group in groups}) > 1
+    rows = []
+    for group in groups:
+        told = group.first
+        who = f"{told.who}, at {told.node_id}" if is_quorum else told.who
+        again = f"  ×{group.count}, last at {_time(group.last_ms, since_ms)}" if group.count > 1 else ""
+        rows.append((_time(told.at_ms, since_ms), told.id, who, told.what, told.outcome + again))
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    return [
+        f"{at:>{widths[0]}}  {number:<{widths[1]}}  {who:<{widths[2]}}  {what}  {outcome}".rstrip()
+        for at, number, who, what, outcome in rows
+    ]
+
+
+def tell(entry: Entry) -> Told:
+    """An entry in words."""
+    number, node_id = f"#{entry.id}", entry.node_id
+    if isinstance(entry, Exchange):
+        return _exchange(entry)
+    if isinstance(entry, ClosedConnection):
+        what = "closed by the controller:" if entry.refused else "closed:"
+        who = f"connection {entry.connection_id}"
+        return Told(entry.closed_ms, node_id, number, who, what, entry.reason, (number,), ())
+    assert isinstance(entry, BrokenTick)
+    what = "periodic work broke:"
+    return Told(entry.at_ms, node_id, number, "controller", what, _last_line(entry.failure), (number,), ())
+
+
+def _exchange(entry: Exchange) -> Told:
+    try:
+        fields = list(telling_fields(entry.request))
+    except WireError:
+        fields = [("request", "unreadable")]
+    asked = [f"{entry.api} v{entry.api_version}", *(_said(name, value) for name, value in fields[:FIELDS_MAX])]
+    answer = _answer(entry)
+    took_ms = entry.answered_ms - entry.received_ms
+    outcome = [f"→ {answer}"]
+    if took_ms:
+        outcome.append(f"after {took_ms} ms")
+    if entry.served_by != "controller":
+        outcome.append(f"by {entry.served_by}")
+    if entry.unmatched:
+        outcome.append("UNEXPECTED")
+    if entry.failure:
+        outcome.append(f"BROKE: {_last_line(entry.failure)}")
+    # Positions and epochs move on with every request and say nothing new.
+    same = tuple(said for said in fields if type(said[1]) is not int)
+    return Told(
+        entry.answered_ms,
+        entry.node_id,
+        f"#{entry.id}",
+        _who(entry),
+        " ".join(asked),
+        "  ".join(outcome),
+        (entry.node_id, entry.connection_id, entry.api_key),
+        (same, answer, entry.served_by, entry.failure),
+    )
+
+
+def _who(entry: Exchange) -> str:
+    connection = f"connection {entry.connection_id}"
+    if entry.broker_id >= 0:
+        return f"broker {entry.broker_id}, {connection}"
+    return f"{entry.client_id}, {connection}" if entry.client_id else connection
+
+
+def _answer(entry: Exchange) -> str:
+    why = f" ({entry.reason})" if entry.reason else ""
+    if not entry.response_frame:
+        return f"no answer{why}"
+    error_code = entry.error_code
+    if error_code is None:
+        return f"{len(entry.response_frame)} bytes that cannot be read{why}"
+    if error_code:
+        return error_codes.name(error_code) + why
+    said = [_said(name, value) for name, value in telling_fields(entry.response) if type(value) is bool]
+    return " ".join(["ok", *said[:FIELDS_MAX]]) + why
+
+
+def telling_fields(message: Any) -> Iterator[tuple[str, Any]]:
+    """Fields that are not as every message has them: (name in JSON, value); of a list its only element, or its size."""
+    usual = with_constructor(type(message))()
+    for name in field_names(type(message)):
+        value = getattr(message, name)
+        if name in _NOT_TELLING or (not value and not getattr(usual, name)) or value == getattr(usual, name):
+            continue
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        if isinstance(value, Struct):
+            yield from telling_fields(value)
+        elif value != _METADATA_TOPIC_ID:
+            yield _camel(name), f"[{len(value)}]" if isinstance(value, list) else value
+
+
+def _said(name: str, value: Any) -> str:
+    if value is True:
+        return name
+    if isinstance(value, bytes):
+        value = text_of(value) if len(value) == 16 else f"{len(value)} bytes"
+    text = "false" if value is False else str(value)
+    return f"{name}={text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + '…'}"
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _time(at_ms: int, since_ms: int) -> str:
+    return f"{(at_ms - since_ms) / 1000:+.3f} s"
+
+
+def _last_line(failure: str) -> str:
+    return failure.strip().rpartition("\n")[2]

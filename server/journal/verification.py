@@ -1,0 +1,103 @@
+"""Was it asked, and how often? A verification that fails says what was found, what came near, and what happened."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+
+from mockraft.server.journal.exchange import Exchange
+from mockraft.server.journal.journal import Entry, Matching
+from mockraft.server.journal.lines import lines, report
+
+FOUND_SHOWN_MAX = 10
+
+NearMisses = Callable[[Sequence[Exchange]], Iterable[str]]
+"""Descriptions of the exchanges that come nearest to what was looked for."""
+
+
+class VerificationError(AssertionError):
+    """Requests were not as often there as a test expected; its text is a report."""
+
+
+def verify(
+    entries: Iterable[Entry],
+    match: Matching | None = None,
+    n: int | None = None,
+    *,
+    at_least: int | None = None,
+    at_most: int | None = None,
+    what: str = "",
+    near: NearMisses | None = None,
+    since_ms: int = 0,
+) -> list[Exchange]:
+    """The exchanges of these entries that match, when they are so many; at least one where no number is given.
+
+    `what` names what is looked for; `near` describes near misses; times are told as seconds since `since_ms`.
+    Raises VerificationError, and ValueError for numbers that contradict each other.
+    """
+    least, most = _bounds(n, at_least, at_most)
+    entries = list(entries)
+    exchanges = [entry for entry in entries if isinstance(entry, Exchange)]
+    found = [exchange for exchange in exchanges if match is None or match(exchange)]
+    if least <= len(found) and (most is None or len(found) <= most):
+        return found
+    parts = [
+        f"{what or described(match)}: expected {_times(least, most)}, found {len(found)} of {len(exchanges)} requests"
+    ]
+    if found:
+        shown = [f"  {text}" for text in lines(found[-FOUND_SHOWN_MAX:], since_ms)]
+        parts.append("\n".join([f"found{_of(shown, found)}:", *shown]))
+    if len(found) < least and near is not None:
+        met = set(map(id, found))
+        others = [exchange for exchange in exchanges if id(exchange) not in met]
+        if misses := list(map(_indented, near(others))):
+            parts.append("\n".join(["nearest of the others:", *misses]))
+    if entries:
+        parts.append("\n".join(["what happened (seconds since the test began):", _indented(report(entries, since_ms))]))
+    else:
+        parts.append("The journal is empty: nothing was asked, or it is switched off.")
+    raise VerificationError("\n\n".join(parts))
+
+
+def described(match: Matching | None) -> str:
+    """What a match looks for, in a few words; of a function its name."""
+    to_json = getattr(match, "to_json", None)
+    if to_json is None:
+        return "any request" if match is None else f"requests for which {getattr(match, '__name__', match)!s} holds"
+    tree = to_json()
+    conditions = {
+        **{name: value for name, value in tree.items() if name not in ("api", "where")},
+        **tree.get("where", {}),
+    }
+    said = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in conditions.items()]
+    return " ".join([str(tree.get("api", "any request")), *said])
+
+
+def _indented(text: str) -> str:
+    return textwrap.indent(text, "  ")
+
+
+def _bounds(n: int | None, at_least: int | None, at_most: int | None) -> tuple[int, int | None]:
+    if n is not None:
+        if at_least is not None or at_most is not None:
+            raise ValueError("n is an exact number: give n, or at_least and at_most")
+        at_least = at_most = n
+    elif at_least is None and at_most is None:
+        at_least = 1
+    least = at_least or 0
+    if least < 0 or (at_most is not None and at_most < least):
+        raise ValueError(f"there is no number that is at least {least} and at most {at_most}")
+    return least, at_most
+
+
+def _times(least: int, most: int | None) -> str:
+    if most is None:
+        return f"at least {least}"
+    if least == most:
+        return f"exactly {least}" if least else "none"
+    return f"{least} to {most}" if least else f"at most {most}"
+
+
+def _of(shown: Sequence[str], found: Sequence[Exchange]) -> str:
+    return f" (the newest {len(shown)} of {len(found)})" if len(shown) < len(found) else ""

@@ -1,0 +1,54 @@
+"""Be told once enough was asked: what waiting in any style is made of."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+
+from mockraft.server.journal.exchange import Exchange
+from mockraft.server.journal.journal import Entry, Journal, Matching
+
+Then = Callable[[list[Exchange], Exception | None], None]
+"""Is given the exchanges that matched, or the exception that the match raised."""
+
+
+def when(journals: Iterable[Journal], match: Matching | None, n: int, then: Then, since: int = 0) -> Callable[[], None]:
+    """Call `then` once, as soon as `n` exchanges after the mark `since` match: at once when they are there already.
+
+    Give it the journals of all nodes of a quorum. The function that is given back ends the waiting. `then` is called
+    in the thread of the event loop; it must not raise.
+    """
+    journals = list(journals)
+    found = sorted((each for journal in journals for each in journal.find(match, since)), key=lambda each: each.id)
+
+    def stop() -> None:
+        for journal in journals:
+            journal.unsubscribe(listen)
+
+    def listen(entry: Entry) -> None:
+        if not isinstance(entry, Exchange):
+            return
+        try:
+            if match is not None and not match(entry):
+                return
+        except Exception as wrong:
+            stop()
+            then(found, wrong)
+            return
+        found.append(entry)
+        if len(found) >= n:
+            stop()
+            then(found, None)
+
+    if len(found) >= n:
+        then(found, None)
+    else:
+        for journal in journals:
+            journal.subscribe(listen)
+    return stop
+
+
+def merged(journals: Iterable[Journal], since: int = 0) -> list[Entry]:
+    """The entries of several nodes in the order in which they came."""
+    held = [[entry for entry in tuple(journal.entries) if entry.id > since] for journal in journals]
+    return list(heapq.merge(*held, key=lambda entry: entry.id))

@@ -1,0 +1,89 @@
+from collections.abc import Sequence
+
+import pytest
+from mockraft.server.journal import Exchange, VerificationError, verify
+
+from .conftest import heartbeat
+
+ENTRIES = [heartbeat(broker_id, want_fence=broker_id == 2) for broker_id in (1, 2, 2, 3)]
+
+
+def of_broker(broker_id: int):  # type: ignore[no-untyped-def]
+    def from_the_broker(exchange: Exchange) -> bool:
+        return bool(exchange.request.broker_id == broker_id)
+
+    return from_the_broker
+
+
+class Match:
+    """What a Match of the stubs is to the journal."""
+
+    def __call__(self, exchange: Exchange) -> bool:
+        return False
+
+    def to_json(self) -> dict[str, object]:
+        return {"api": "BrokerHeartbeat", "brokerId": 7, "where": {"currentMetadataOffset": {"gte": 5}}}
+
+
+def test_gives_the_exchanges_when_they_are_as_many_as_expected() -> None:
+    assert verify(ENTRIES, of_broker(2), 2) == ENTRIES[1:3]
+    assert verify(ENTRIES, of_broker(1)) == ENTRIES[:1]
+    assert verify(ENTRIES, of_broker(9), 0) == []
+    assert verify(ENTRIES, at_least=1, at_most=4) == ENTRIES
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        ({"n": 1}, "expected exactly 1, found 2 of 4 requests"),
+        ({"n": 0}, "expected none, found 2 of 4 requests"),
+        ({"at_least": 3}, "expected at least 3, found 2 of 4 requests"),
+        ({"at_most": 1}, "expected at most 1, found 2 of 4 requests"),
+        ({"at_least": 3, "at_most": 5}, "expected 3 to 5, found 2 of 4 requests"),
+    ],
+)
+def test_says_what_was_expected_and_found(bounds: dict[str, int], expected: str) -> None:
+    with pytest.raises(VerificationError, match=expected) as failed:
+        verify(ENTRIES, of_broker(2), **bounds)  # type: ignore[arg-type]
+    assert str(failed.value).startswith("requests for which from_the_broker holds: ")
+
+
+def test_is_an_assertion_error_that_reports_what_came_near_and_what_happened() -> None:
+    given: list[Exchange] = []
+
+    def near(others: Sequence[Exchange]) -> list[str]:
+        given.extend(others)
+        return ["#4 and the match:\n  ✗ brokerId: wanted 2, there was 3"]
+
+    with pytest.raises(AssertionError) as failed:
+        verify(ENTRIES, of_broker(2), 3, near=near, since_ms=1000)
+    head, found, nearest, happened = str(failed.value).split("\n\n")
+    assert head == "requests for which from_the_broker holds: expected exactly 3, found 2 of 4 requests"
+    assert found.splitlines()[0] == "found:"
+    assert "wantFence" in found
+    assert nearest.splitlines()[1:] == ["  #4 and the match:", "    ✗ brokerId: wanted 2, there was 3"]
+    assert happened.splitlines()[0] == "what happened (seconds since the test began):"
+    assert "  +0.002 s  #0  broker 1, connection 5  BrokerHeartbeat v2  → ok isCaughtUp" in happened
+    assert given == [ENTRIES[0], ENTRIES[3]]
+
+
+def test_names_what_a_match_looks_for() -> None:
+    with pytest.raises(VerificationError) as failed:
+        verify([], Match())
+    assert str(failed.value) == (
+        'BrokerHeartbeat brokerId=7 currentMetadataOffset={"gte": 5}: expected at least 1, found 0 of 0 requests\n\n'
+        "The journal is empty: nothing was asked, or it is switched off."
+    )
+
+
+def test_shows_the_newest_of_too_many() -> None:
+    with pytest.raises(VerificationError, match=r"a lot: .*none") as failed:
+        verify([heartbeat() for _ in range(30)], n=0, what="a lot")
+    assert "found (the newest 10 of 30):" in str(failed.value)
+    assert "nearest" not in str(failed.value)
+
+
+@pytest.mark.parametrize("bounds", [{"n": 1, "at_most": 2}, {"at_least": 3, "at_most": 2}, {"n": -1}])
+def test_refuses_numbers_that_contradict_each_other(bounds: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=r"n is an exact number|there is no number"):
+        verify(ENTRIES, **bounds)  # type: ignore[arg-type]
