@@ -32,7 +32,7 @@ run-kafka: .venv/ready java  ## the controller with a real Kafka 4.3.1 broker; t
 	@.venv/bin/mockraft run-kafka $(ARGS)
 
 test: .venv/ready  ## all tests: lint, types, generated code, units on each Python at hand, real Kafka
-	@.ci/packages java:openjdk-17-jdk-headless mvn:maven openssl:openssl || test -z "$(CI)"
+	@.ci/packages java:openjdk-17-jdk-headless mvn:maven openssl:openssl tshark:tshark || test -z "$(CI)"
 	@.venv/bin/tox run --skip-missing-interpreters $(if $(CI),false,true) -e $(ENVIRONMENTS)
 
 test-one: .venv/ready  ## some tests in .venv, quickly (ARGS='tests/wire -k uuid')

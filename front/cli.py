@@ -26,6 +26,7 @@ def application(*, only_serve: bool = False) -> typer.Typer:
     from mockraft import (
         broker_commands,
         broker_id_commands,
+        capture_commands,
         codec_commands,
         conformance_commands,
         fleet_commands,
@@ -42,6 +43,7 @@ def application(*, only_serve: bool = False) -> typer.Typer:
         broker_id_commands,
         kafka_commands,
         conformance_commands,
+        capture_commands,
         codec_commands,
     ):
         commands.register(app)

@@ -1,8 +1,9 @@
 """Capture files, as tcpdump and Wireshark write them, down to TCP segments.
 
 The layouts of file, link, IP and TCP headers are described with `construct`; what is not TCP is counted and skipped.
-Classic pcap in both byte orders, micro- and nanoseconds; Ethernet (with up to two VLAN tags), BSD loopback, raw IP and
-Linux cooked captures; IPv4 and IPv6 with extension headers. IP fragments are counted, not put together.
+Classic pcap in both byte orders, micro- and nanoseconds; pcapng (`pcapng_packets`). Ethernet (with up to two VLAN
+tags), BSD loopback, raw IP and Linux cooked captures; IPv4 and IPv6 with extension headers. IP fragments are counted,
+not put together.
 Source: the pcap file format (draft-ietf-opsawg-pcap), the tcpdump.org link types, RFC 791, 8200 and 9293.
 """
 
@@ -13,9 +14,15 @@ from os import PathLike
 from typing import IO, Any, NamedTuple
 
 import construct as c
+from mockraft.spark_replay.pcapng_packets import (
+    CAPTURED_BYTES_MAX,
+    SECTION_MAGIC,
+    CaptureError,
+    Packet,
+    read_pcapng_packets,
+)
 
 SYN, RST, FIN, ACK = 0x02, 0x04, 0x01, 0x10
-CAPTURED_BYTES_MAX = 1 << 26
 
 
 def _pcap_headers(u16: Any, u32: Any) -> tuple[Any, Any]:
@@ -34,7 +41,6 @@ _MAGICS: dict[bytes, tuple[tuple[Any, Any], int]] = {
     b"\x4d\x3c\xb2\xa1": (_LITTLE, 1),
     b"\xa1\xb2\x3c\x4d": (_BIG, 1),
 }
-_PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
 
 _IPV4, _IPV6, _VLAN_TYPES = 0x0800, 0x86DD, (0x8100, 0x88A8)
 _ETHERNET = c.Struct("destination" / c.Bytes(6), "source" / c.Bytes(6), "ether_type" / c.Int16ub)
@@ -77,10 +83,6 @@ _TCP, _FRAGMENT_EXTENSION = 6, 44
 _EXTENSIONS = (0, 43, _FRAGMENT_EXTENSION, 60)
 
 
-class CaptureError(ValueError):
-    """A capture file that cannot be read: what is wrong, and at which offset of the file."""
-
-
 class Endpoint(NamedTuple):
     """An address and port."""
 
@@ -89,16 +91,6 @@ class Endpoint(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-
-class Packet(NamedTuple):
-    """One record of the file: its number (from 1, as Wireshark counts), time, link-layer bytes and original length."""
-
-    number: int
-    time_ns: int
-    link_type: int
-    data: bytes
-    original_bytes: int
 
 
 class Segment(NamedTuple):
@@ -115,16 +107,17 @@ class Segment(NamedTuple):
 
 
 def read_packets(file: IO[bytes]) -> Iterator[Packet]:
-    """The packets of an open pcap file, one at a time.
+    """The packets of an open pcap or pcapng file, one at a time.
 
-    CaptureError for a file that is no pcap and for a record that cannot be one; a file that ends inside its last
+    CaptureError for a file that is neither and for a record that cannot be one; a file that ends inside its last
     record (a capture that was killed) just ends.
     """
     magic = file.read(4)
-    if magic == _PCAPNG_MAGIC:
-        raise CaptureError("this is a pcapng file; editcap -F pcap turns it into one that can be read")
+    if magic == SECTION_MAGIC:
+        yield from read_pcapng_packets(file)
+        return
     if magic not in _MAGICS:
-        raise CaptureError(f"not a pcap file: it starts with {magic.hex(' ') or 'nothing'}")
+        raise CaptureError(f"not a pcap or pcapng file: it starts with {magic.hex(' ') or 'nothing'}")
     (file_header, record_header), fraction_ns = _MAGICS[magic]
     try:
         link_type = file_header.parse_stream(file).link & 0xFFFF

@@ -185,6 +185,32 @@ def read_batch(data: bytes, header: BatchHeader) -> Batch:
     return Batch(header.base_offset, header.last_offset, header.leader_epoch, header.is_control, records, timestamps_ms)
 
 
+def with_values(data: bytes, header: BatchHeader, values: Sequence[bytes]) -> bytes:
+    """The batch at `header` with another value in each record; offsets, keys, times and attributes stay.
+
+    WireError as `read_batch`, and for another number of values than it has records.
+    """
+    batch = read_batch(data, header)
+    if len(values) != len(batch.records):
+        raise WireError(f"record batch at {header.position}: {len(values)} values for {len(batch.records)} records")
+    parts: list[bytes] = []
+    position = header.position + HEADER_BYTES
+    for (_, old), value in zip(batch.records, values, strict=True):
+        length, position = read_varint(data, position, header.end)
+        end = position + length
+        # What follows the value is one byte, its count of headers; what precedes it is its own length.
+        old_bytes = len(old or b"")
+        before = data[position : end - 1 - old_bytes - len(_varint(old_bytes) if old is not None else b"\x01")]
+        body = b"".join((before, _varint(len(value)), value, b"\0"))
+        parts += (_varint(len(body)), body)
+        position = end
+    records = b"".join(parts)
+    second = data[header.position + _CRC_START : header.position + HEADER_BYTES]
+    length = HEADER_BYTES - _LENGTH_COUNTED_FROM + len(records)
+    first = _FIRST.pack(header.base_offset, length, header.leader_epoch, MAGIC, crc32c(records, crc32c(second)))
+    return b"".join((first, second, records))
+
+
 def _read_record(data: bytes, position: int, end: int, index: int) -> tuple[bytes | None, bytes | None, int]:
     """Key, value and timestamp delta of the record that fills `position` to `end` (attributes to headers)."""
     time_delta, position = read_varint(data, position + 1, end)

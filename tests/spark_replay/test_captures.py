@@ -160,9 +160,9 @@ def test_a_file_that_ends_inside_its_last_packet_just_ends(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"", "not a pcap file: it starts with nothing"),
-        (b"GET / HTTP/1.1", "not a pcap file: it starts with 47 45 54 20"),
-        (b"\x0a\x0d\x0d\x0a" + bytes(30), "pcapng"),
+        (b"", "not a pcap or pcapng file: it starts with nothing"),
+        (b"GET / HTTP/1.1", "not a pcap or pcapng file: it starts with 47 45 54 20"),
+        (b"\x0a\x0d\x0d\x0a" + bytes(30), "the section at offset 0 has no byte order"),
         (b"\xd4\xc3\xb2\xa1" + bytes(5), "ends inside its header"),
         (b"\xd4\xc3\xb2\xa1" + bytes(20) + bytes(8) + b"\xff\xff\xff\x7f" * 2, "packet 1 at offset 24 says it holds"),
     ],

@@ -1,0 +1,124 @@
+"""Controllers' addresses in what a controller answers, and other addresses put in their place.
+
+Brokers learn where the controllers are from answers (`NodeEndpoints`, DescribeQuorum, DescribeCluster) and, what counts
+after a restart, from the VotersRecord in the metadata log, which Fetch and FetchSnapshot bring as record batches. A
+recording proxy that is not told everywhere is passed by. `Translate` gives the address to say for one that was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mockraft.wire import messages, metadata_log_frame, record_batch
+from mockraft.wire.connection import write_response
+from mockraft.wire.errors import WireError
+from mockraft.wire.record_batch import BatchHeader
+from mockraft.wire.records.register_controller_record import RegisterControllerRecord
+from mockraft.wire.records.voters_record import VotersRecord
+
+Translate = Callable[[str, int], tuple[str, int]]
+
+FETCH, FETCH_SNAPSHOT, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = (
+    1,
+    59,
+    52,
+    53,
+    54,
+    55,
+    60,
+)
+SPEAK_OF_CONTROLLERS = frozenset(
+    {FETCH, FETCH_SNAPSHOT, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, DESCRIBE_QUORUM, DESCRIBE_CLUSTER}
+)
+_CONTROLLERS = 2  # DescribeCluster's endpoint type
+_FRAME_OF_REGISTER_CONTROLLER = bytes((metadata_log_frame.FRAME_VERSION, RegisterControllerRecord.api_key))
+
+
+def translate_response(frame: bytes, api_key: int, api_version: int, translate: Translate) -> bytes | None:
+    """The response with its controllers' addresses translated, length included; None when nothing has to change.
+
+    `frame` is without its length. WireError when it cannot be read. FetchSnapshot's bytes are left as they are.
+    """
+    header_version = messages.response_header_version(api_key, api_version)
+    response, end = messages.response(api_key).read_from(frame, api_version, 4 + header_version)
+    if end != len(frame) or (header_version and frame[4]):
+        return None
+    if not translate_message(response, translate):
+        return None
+    return write_response(response.write(api_version), int.from_bytes(frame[:4], signed=True), header_version)
+
+
+def translate_message(response: Any, translate: Translate) -> bool:
+    """Translate the addresses in a decoded response, in place; whether any changed."""
+    nodes = list(getattr(response, "node_endpoints", ()))
+    if response.api_key == DESCRIBE_QUORUM:
+        nodes += [listener for node in response.nodes for listener in node.listeners]
+    elif response.api_key == DESCRIBE_CLUSTER and response.endpoint_type == _CONTROLLERS:
+        nodes += response.brokers
+    changed = _translate_all(nodes, translate)
+    if response.api_key == FETCH:
+        for partition in (partition for topic in response.responses for partition in topic.partitions):
+            if partition.records:
+                records = translate_log(bytes(partition.records), translate)
+                changed |= records != partition.records
+                partition.records = records
+    return changed
+
+
+def translate_log(records: bytes, translate: Translate) -> bytes:
+    """Record batches of the metadata log with translated VotersRecords and RegisterControllerRecords.
+
+    Batches that hold neither stay as they are, byte for byte; so does everything from bytes on that are no batch.
+    """
+    parts = []
+    position = 0
+    try:
+        for header in record_batch.read_headers(records, allow_partial_tail=True):
+            parts.append(_translate_batch(records, header, translate))
+            position = header.end
+    except WireError:
+        pass
+    return b"".join((*parts, records[position:]))
+
+
+def _translate_batch(data: bytes, header: BatchHeader, translate: Translate) -> bytes:
+    whole = data[header.position : header.end]
+    if not header.is_control and _FRAME_OF_REGISTER_CONTROLLER not in whole:
+        return whole
+    values = []
+    changed = False
+    for key, value in record_batch.read_batch(data, header).records:
+        new = value
+        if value is not None:
+            new = _translate_control(key, value, translate) if header.is_control else _translate_data(value, translate)
+        changed |= new != value
+        values.append(new or b"")
+    return record_batch.with_values(data, header, values) if changed else whole
+
+
+def _translate_control(key: bytes | None, value: bytes, translate: Translate) -> bytes:
+    if record_batch.control_type(key) != record_batch.KRAFT_VOTERS:
+        return value
+    record = VotersRecord.read(value, 0)
+    changed = _translate_all([each for voter in record.voters for each in voter.endpoints], translate)
+    return record.write(0) if changed else value
+
+
+def _translate_data(value: bytes, translate: Translate) -> bytes:
+    if not value.startswith(_FRAME_OF_REGISTER_CONTROLLER):
+        return value
+    record, version = metadata_log_frame.decode(value)
+    return metadata_log_frame.encode(record, version) if _translate_all(record.end_points, translate) else value
+
+
+def _translate_all(endpoints: list[Any], translate: Translate) -> bool:
+    changed = False
+    for each in endpoints:
+        if not each.host or each.port <= 0:
+            continue
+        told = translate(each.host, each.port)
+        if told != (each.host, each.port):
+            each.host, each.port = told
+            changed = True
+    return changed

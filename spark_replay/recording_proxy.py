@@ -1,0 +1,302 @@
+"""A proxy between brokers and controllers that records what either side says, and by which no broker can pass.
+
+Every controller has a listener of its own here: those that were named, and each further one as soon as an answer
+speaks of it. Addresses in answers are translated to these listeners (`endpoints`); the capture has the bytes that each
+side really sent, so the controllers' own addresses. Requests go on as they came, but for positions in a snapshot that
+was translated. Encrypted connections and bytes that are not Kafka's go through and are recorded as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from mockraft.spark_replay.captures import Endpoint
+from mockraft.spark_replay.endpoints import FETCH_SNAPSHOT, SPEAK_OF_CONTROLLERS, translate_message, translate_response
+from mockraft.spark_replay.recording import RecordedConnection, Recording
+from mockraft.spark_replay.snapshot_positions import SnapshotPositions
+from mockraft.wire.connection import FrameReader, Request, parse_request, read_response, write_request, write_response
+from mockraft.wire.errors import WireError
+from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
+
+LISTENERS_MAX = 64
+"""How many controllers can be found in answers; further ones are not translated."""
+
+_TLS_HANDSHAKE = b"\x16\x03"
+
+
+class RecordingProxy:
+    """Listeners for `upstreams`, one each.
+
+    Args:
+        recording: where what is said goes.
+        upstreams: the controllers' addresses; those that they name in answers are added by themselves.
+        host: the address to listen on.
+        port: the port for the first upstream, the following ports for the others; 0 for any.
+        advertised_host: what brokers are told instead of the controllers' hosts; `host` unless given.
+        on_event: told one line of text when something happens that a user should read.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        upstreams: Sequence[Endpoint],
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        advertised_host: str | None = None,
+        on_event: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.recording = recording
+        self.upstreams = list(upstreams)
+        self.host = host
+        self.advertised_host = advertised_host or host
+        self.on_event = on_event
+        self.listeners: dict[Endpoint, Endpoint] = {}
+        self._port = port
+        self._servers: list[asyncio.Server] = []
+        self._starting: set[asyncio.Task[Any]] = set()
+        self.open_connections: set[_FromClient] = set()
+
+    async def start(self) -> None:
+        """Listen for all `upstreams`. OSError when a port cannot be had."""
+        for index, upstream in enumerate(self.upstreams):
+            self._servers.append(
+                await self._serve(upstream, self._bind(self._port + index if self._port else 0, upstream))
+            )
+
+    async def close(self) -> None:
+        """Stop listening, end all connections, write down that they ended."""
+        for task in self._starting:
+            task.cancel()
+        for server in self._servers:
+            server.close()
+        for connection in list(self.open_connections):
+            connection.end()
+        for server in self._servers:
+            await server.wait_closed()
+
+    @property
+    def bootstrap(self) -> str:
+        """What brokers need as `controller.quorum.bootstrap.servers`."""
+        return ",".join(str(self.listeners[upstream]) for upstream in self.upstreams)
+
+    def translate(self, host: str, port: int) -> tuple[str, int]:
+        """The address to say for a controller's; a listener is opened for one that was not known."""
+        upstream = Endpoint(host, port)
+        listener = self.listeners.get(upstream)
+        if listener is None:
+            if upstream in self.listeners.values() or len(self.listeners) >= LISTENERS_MAX:
+                return host, port
+            try:
+                listening = self._bind(0, upstream)
+            except OSError as error:
+                self.on_event(f"no listener for {upstream}, brokers will connect to it directly: {error}")
+                return host, port
+            listener = self.listeners[upstream]
+            self.on_event(f"an answer names {upstream}: brokers are told {listener}")
+            task = asyncio.get_running_loop().create_task(self._serve_found(upstream, listening))
+            self._starting.add(task)
+            task.add_done_callback(self._starting.discard)
+        return listener
+
+    def _bind(self, port: int, upstream: Endpoint) -> socket.socket:
+        # Bound and listening at once: a broker that is told the address may come before asyncio serves it.
+        listening = socket.create_server((self.host, port), family=_family(self.host), backlog=128)
+        self.listeners[upstream] = Endpoint(self.advertised_host, listening.getsockname()[1])
+        return listening
+
+    async def _serve(self, upstream: Endpoint, listening: socket.socket) -> asyncio.Server:
+        positions = SnapshotPositions(self.translate)
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(lambda: _FromClient(self, upstream, positions), sock=listening)
+
+    async def _serve_found(self, upstream: Endpoint, listening: socket.socket) -> None:
+        self._servers.append(await self._serve(upstream, listening))
+
+
+class _Side(asyncio.Protocol):
+    """One of the two connections of a proxied one; `other` is where its bytes go."""
+
+    other: _Side
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.frames = FrameReader()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def write(self, data: bytes) -> None:
+        """Say this to whom the connection is to."""
+        assert self.transport is not None
+        self.transport.write(data)
+
+    def pause_writing(self) -> None:
+        """The reader of this side is slow: read no more from the other."""
+        if self.other.transport is not None:
+            self.other.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self.other.transport is not None:
+            self.other.transport.resume_reading()
+
+
+class _FromClient(_Side):
+    """A broker's connection, which opens the one to its controller."""
+
+    def __init__(self, proxy: RecordingProxy, upstream: Endpoint, positions: SnapshotPositions) -> None:
+        super().__init__()
+        self.proxy = proxy
+        self.upstream = upstream
+        self.positions = positions
+        self.other = _FromUpstream(self)
+        self.pending: dict[int, Request] = {}
+        self.snapshot_positions: dict[int, dict[int, int]] = {}
+        self.recorded: RecordedConnection | None = None
+        self.has_begun = self.is_opaque = False
+        self._dialling: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.proxy.open_connections.add(self)
+        cast(asyncio.Transport, transport).pause_reading()
+        self._dialling = asyncio.get_running_loop().create_task(self._dial())
+
+    async def _dial(self) -> None:
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: self.other, *self.upstream)
+        except OSError as error:
+            self.proxy.on_event(
+                f"cannot connect to {self.upstream}: {os.strerror(error.errno) if error.errno else error}"
+            )
+            self.end()
+            return
+        assert self.transport is not None
+        assert self.other.transport is not None
+        client, server = (each.get_extra_info("peername")[:2] for each in (self.transport, self.other.transport))
+        self.recorded = self.proxy.recording.connection(Endpoint(*client), Endpoint(*server), time.time_ns())
+        self.transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        assert self.recorded is not None
+        if not self.has_begun:
+            self.has_begun = True
+            self.is_opaque = data.startswith(_TLS_HANDSHAKE)
+        if self.is_opaque:
+            self.recorded.raw(True, data, time.time_ns())
+            self.other.write(data)
+            return
+        try:
+            for frame in self.frames.receive_data(data):
+                self.other.write(self._request(frame))
+        except WireError as error:
+            self.recorded.raw(True, data, time.time_ns())
+            self.proxy.on_event(f"{self.recorded.client} sent what is no Kafka frame, and was closed: {error}")
+            self.end()
+
+    def _request(self, frame: bytes) -> bytes:
+        """What the controller is to get for this frame, length included."""
+        assert self.recorded is not None
+        try:
+            request = parse_request(frame)
+        except WireError:
+            self.recorded.raw(True, len(frame).to_bytes(4) + frame, time.time_ns())
+            return len(frame).to_bytes(4) + frame
+        self.recorded.request(request, time.time_ns())
+        self.pending[request.correlation_id] = request._replace(frame=b"")
+        if request.api_key == FETCH_SNAPSHOT:
+            return self._snapshot_request(request)
+        return len(frame).to_bytes(4) + frame
+
+    def _snapshot_request(self, request: Request) -> bytes:
+        try:
+            message: Any = FetchSnapshotRequest.read(request.frame[request.body_offset :], request.api_version)
+        except WireError:
+            return len(request.frame).to_bytes(4) + request.frame
+        partitions = [partition for topic in message.topics for partition in topic.partitions]
+        self.snapshot_positions[request.correlation_id] = {each.partition: each.position for each in partitions}
+        if not self.positions.translate_request(message):
+            return len(request.frame).to_bytes(4) + request.frame
+        return write_request(message, request.api_version, request.correlation_id, request.client_id)
+
+    def eof_received(self) -> None:
+        self.end()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Close both connections; what was said so far still arrives."""
+        if self not in self.proxy.open_connections:
+            return
+        self.proxy.open_connections.discard(self)
+        if self._dialling is not None:
+            self._dialling.cancel()
+        if self.recorded is not None:
+            self.recorded.closed(time.time_ns())
+        for side in (self, self.other):
+            if side.transport is not None:
+                side.transport.close()
+
+
+class _FromUpstream(_Side):
+    """The connection to a controller on behalf of one broker's."""
+
+    def __init__(self, client: _FromClient) -> None:
+        super().__init__()
+        self.other = self.client = client
+
+    def data_received(self, data: bytes) -> None:
+        client = self.client
+        assert client.recorded is not None
+        if client.is_opaque:
+            client.recorded.raw(False, data, time.time_ns())
+            client.write(data)
+            return
+        try:
+            for frame in self.frames.receive_data(data):
+                client.write(self._response(frame) or len(frame).to_bytes(4) + frame)
+        except WireError as error:
+            client.proxy.on_event(f"{client.upstream} sent what is no Kafka frame, and was closed: {error}")
+            client.end()
+
+    def _response(self, frame: bytes) -> bytes | None:
+        """The translated response, length included; None where it goes on as it is."""
+        client = self.client
+        assert client.recorded is not None
+        request = client.pending.pop(int.from_bytes(frame[:4], signed=True), None)
+        if request is None:
+            client.recorded.raw(False, len(frame).to_bytes(4) + frame, time.time_ns())
+            return None
+        client.recorded.response(request.api_key, frame, time.time_ns())
+        if request.api_key not in SPEAK_OF_CONTROLLERS:
+            return None
+        positions = client.snapshot_positions.pop(request.correlation_id, None)
+        try:
+            if positions is None:
+                return translate_response(frame, request.api_key, request.api_version, client.proxy.translate)
+            return self._snapshot_response(frame, request, positions)
+        except WireError as error:
+            client.proxy.on_event(f"an answer of {client.upstream} cannot be read and goes on as it is: {error}")
+            return None
+
+    def _snapshot_response(self, frame: bytes, request: Request, positions: dict[int, int]) -> bytes:
+        response = read_response(frame, FETCH_SNAPSHOT, request.api_version)
+        translate_message(response, self.client.proxy.translate)
+        self.client.positions.translate_response(response, positions)
+        return write_response(response.write(request.api_version), request.correlation_id, 1)
+
+    def eof_received(self) -> None:
+        self.client.end()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self.client.end()
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,0 +1,93 @@
+"""A real broker and a real controller with `mockraft capture` between them, before and after the broker restarts."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from mockraft.child_process import ChildProcess, free_port
+from mockraft.kafka_processes import KafkaBroker, KafkaController, random_uuid
+from mockraft.spark_replay.captures import Endpoint
+from mockraft.spark_replay.exchanges import Exchange, read_exchanges
+from mockraft.wire import api_keys
+from mockraft.wire.connection import parse_request
+
+pytestmark = pytest.mark.real_kafka
+
+
+class Captured:
+    """The file, the controller's address, and the ports at the other end of the broker's connections by life."""
+
+    def __init__(self, path: Path, controller: Endpoint, proxy: Endpoint) -> None:
+        self.path = path
+        self.controller = controller
+        self.proxy = proxy
+        self.ports_seen: list[set[int]] = []
+        self.exchanges: list[Exchange] = []
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory, create_topic: Callable[..., None]) -> Captured:
+    """A broker starts, gets a topic, restarts and gets another one."""
+    folder = tmp_path_factory.mktemp("captured")
+    cluster_id = random_uuid()
+    controller = KafkaController(folder / "controller", cluster_id)
+    controller.format()
+    proxy_port = free_port()
+    found = Captured(
+        folder / "run.pcapng", Endpoint(controller.host, controller.port), Endpoint("127.0.0.1", proxy_port)
+    )
+    proxy = ChildProcess("mockraft capture", folder / "capture.log")
+    options = ["--listen", str(found.proxy), "--upstream", controller.bootstrap, "--out", str(found.path)]
+    broker = KafkaBroker(1, folder / "broker", cluster_id, str(found.proxy))
+    broker.format()
+    try:
+        controller.start()
+        controller.wait_until_running()
+        proxy.launch([sys.executable, "-m", "mockraft", "capture", *options])
+        proxy.wait_for_log("mockraft capture ready")
+        for topic in ("before", "after"):
+            broker.start()
+            broker.wait_until_running()
+            create_topic(broker.bootstrap, topic)
+            found.ports_seen.append(remote_ports(broker))
+            broker.stop()
+        proxy.stop()
+        assert proxy.exit_code == 0, proxy.log
+    finally:
+        for process in (broker, proxy, controller):
+            process.kill()
+    found.exchanges = list(read_exchanges(found.path))
+    return found
+
+
+def remote_ports(broker: KafkaBroker) -> set[int]:
+    return {each.raddr.port for each in psutil.Process(broker.pid).net_connections("tcp") if each.raddr}
+
+
+def test_all_connections_go_through_the_proxy_also_after_a_restart(captured: Captured) -> None:
+    for ports in captured.ports_seen:
+        assert captured.proxy.port in ports
+        assert captured.controller.port not in ports
+
+
+def test_the_file_has_both_lives_of_the_broker_whole(captured: Captured) -> None:
+    counts = Counter(api_keys.name(each.api_key) for each in captured.exchanges)
+    assert counts["BrokerRegistration"] == 2
+    assert counts["Envelope"] >= 2
+    assert counts["Fetch"] > 2
+    unanswered = {api_keys.name(each.api_key) for each in captured.exchanges if each.response is None}
+    assert unanswered <= {"Fetch"}
+
+
+def test_the_file_has_the_controllers_own_address_as_it_said_it(captured: Captured) -> None:
+    fetches = [each for each in captured.exchanges if each.api_key == api_keys.FETCH and each.response]
+    said = b"".join(each.response.data for each in fetches if each.response)
+    assert captured.controller.port.to_bytes(2) in said
+    assert {each.request.connection.server for each in fetches if each.request} == {captured.controller}
+    client_ids = {parse_request(each.request.data).client_id for each in captured.exchanges if each.request}
+    assert {"raft-client-1", "1"} <= client_ids

@@ -1,0 +1,239 @@
+"""Between simulated brokers and a controller: what is said, told and kept."""
+
+import asyncio
+import errno
+import json
+import os
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft import Controller, Quorum, SimulatedBroker
+from mockraft.brokers.lifecycle import BrokerState
+from mockraft.child_process import free_port
+from mockraft.spark_replay.captures import Endpoint, read_packets, read_segments
+from mockraft.spark_replay.exchanges import read_exchanges
+from mockraft.spark_replay.recording import INDEX_SUFFIX, Filter, Recording
+from mockraft.spark_replay.recording_proxy import RecordingProxy
+from mockraft.wire import api_keys, record_batch
+from mockraft.wire.client import connect
+from mockraft.wire.connection import parse_request, read_response, write_request
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from mockraft.wire.records.voters_record import VotersRecord
+
+
+@asynccontextmanager
+async def proxied(path: Path, *upstreams: Endpoint, **options: Any) -> AsyncIterator[RecordingProxy]:
+    recording = Recording(path, bytes_max=options.pop("bytes_max", None), kept=options.pop("kept", None))
+    proxy = RecordingProxy(recording, upstreams, **options)
+    await proxy.start()
+    try:
+        yield proxy
+    finally:
+        await proxy.close()
+        recording.close()
+
+
+def upstream_of(controller: Controller) -> Endpoint:
+    return Endpoint(controller.host, controller.port)
+
+
+async def run_a_broker(bootstrap: str, controller: Controller) -> None:
+    async with SimulatedBroker.joining(bootstrap, controller.cluster_id, 1, seed=1, serve_clients=False) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+
+
+async def test_a_broker_runs_behind_the_proxy_and_every_exchange_is_in_the_file_and_in_the_index(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "run.pcapng"
+    async with Controller() as controller, proxied(path, upstream_of(controller)) as proxy:
+        await run_a_broker(proxy.bootstrap, controller)
+        direct = Counter(each.api_key for each in controller.journal.exchanges())
+        upstream = upstream_of(controller)
+    exchanges = list(read_exchanges(path))
+    answered = Counter(each.api_key for each in exchanges if each.response)
+    assert direct - answered == Counter()
+    assert direct[api_keys.BROKER_REGISTRATION] == 1
+    assert {each.request.connection.server for each in exchanges if each.request} == {upstream}
+    lines = [json.loads(line) for line in (tmp_path / ("run.pcapng" + INDEX_SUFFIX)).read_text().splitlines()]
+    assert Counter(line["apiKey"] for line in lines) == Counter(each.api_key for each in exchanges)
+    with path.open("rb") as file:
+        for line in lines:
+            file.seek(line["requestOffset"])
+            assert file.read(4) == b"\x06\0\0\0"
+
+
+async def test_no_answer_names_the_controller_itself_and_the_file_has_what_it_really_said(tmp_path: Path) -> None:
+    path = tmp_path / "run.pcapng"
+    async with Controller() as controller, proxied(path, upstream_of(controller)) as proxy:
+        upstream = upstream_of(controller)
+        listener = proxy.listeners[upstream]
+        answer, cluster = await asked(listener, fetch_request(), DescribeClusterRequest(endpoint_type=2))
+        assert voters_in(answer) == [listener]
+        assert [Endpoint(node.host, node.port) for node in answer.node_endpoints] == [listener]
+        assert [Endpoint(node.host, node.port) for node in cluster.brokers] == [listener]
+    said = {each.api_key: each for each in read_exchanges(path)}
+    fetch = said[api_keys.FETCH]
+    assert fetch.response is not None
+    really = read_response(fetch.response.data, api_keys.FETCH, fetch.api_version)
+    assert voters_in(really) == [upstream]
+    assert [Endpoint(node.host, node.port) for node in really.node_endpoints] == [upstream]
+
+
+async def test_a_controller_that_an_answer_names_gets_a_listener_of_its_own(tmp_path: Path) -> None:
+    async with Quorum(3) as quorum:
+        first = Endpoint("127.0.0.1", int(quorum.bootstrap.split(",")[0].rpartition(":")[2]))
+        async with proxied(tmp_path / "run.pcapng", first) as proxy:
+            told: set[Endpoint] = set()
+            while len(told) < 3:  # until all have registered
+                (cluster,) = await asked(proxy.listeners[first], DescribeClusterRequest(endpoint_type=2))
+                told = {Endpoint(node.host, node.port) for node in cluster.brokers}
+            assert told == set(proxy.listeners.values())
+            for listener in told:
+                (answer,) = await asked(listener, DescribeClusterRequest(endpoint_type=2))
+                assert {Endpoint(node.host, node.port) for node in answer.brokers} == told
+
+
+async def test_a_filter_keeps_some_apis_and_all_traffic_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "run.pcapng"
+    kept = Filter.parse(["BrokerRegistration,brokerheartbeat"])
+    async with Controller() as controller, proxied(path, upstream_of(controller), kept=kept) as proxy:
+        await run_a_broker(proxy.bootstrap, controller)
+    assert {each.api_key for each in read_exchanges(path)} == {
+        api_keys.BROKER_REGISTRATION,
+        api_keys.BROKER_HEARTBEAT,
+    }
+
+
+async def test_at_its_limit_recording_ends_with_a_whole_file_and_the_traffic_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "run.pcapng"
+    async with Controller() as controller, proxied(path, upstream_of(controller), bytes_max=2_000) as proxy:
+        await run_a_broker(proxy.bootstrap, controller)
+        assert proxy.recording.ended == f"{path} has reached its limit of 2000 bytes"
+    assert 0 < path.stat().st_size <= 2_000
+    assert next(each.api_key for each in read_exchanges(path) if each.response) == api_keys.API_VERSIONS
+
+
+async def test_on_a_full_disk_recording_ends_and_says_so_and_the_traffic_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.pcapng"
+    really_write, room = os.write, [3_000]
+
+    def write(descriptor: int, data: bytes) -> int:
+        if room[0] <= 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = really_write(descriptor, data[: room[0]])
+        room[0] -= written
+        return written
+
+    async with Controller() as controller, proxied(path, upstream_of(controller)) as proxy:
+        monkeypatch.setattr("mockraft.spark_replay.recording.os.write", write)
+        await run_a_broker(proxy.bootstrap, controller)
+        assert proxy.recording.ended is not None
+        assert "No space left on device" in proxy.recording.ended
+    with path.open("rb") as file:
+        packets = list(read_packets(file))
+    assert len(packets) > 5
+    assert file.closed
+
+
+def test_a_disk_that_is_full_from_the_start_is_an_error_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "run.pcapng"
+    path.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left on device"):
+        Recording(path)
+
+
+async def test_encrypted_bytes_go_through_and_into_the_file_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "run.pcapng"
+    hello = b"\x16\x03\x01\x00\x05hello"
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readexactly(len(hello)))
+        writer.close()
+
+    server = await asyncio.start_server(echo, "127.0.0.1", 0)
+    upstream = Endpoint(*server.sockets[0].getsockname())
+    async with proxied(path, upstream) as proxy:
+        reader, writer = await asyncio.open_connection(*proxy.listeners[upstream])
+        writer.write(hello)
+        assert await reader.read() == hello
+        writer.close()
+    server.close()
+    assert [segment.payload for segment in read_segments(path) if segment.payload] == [hello, hello]
+    assert list(read_exchanges(path)) == []
+
+
+async def test_what_is_no_kafka_frame_ends_the_connection_as_kafka_does(tmp_path: Path) -> None:
+    path = tmp_path / "run.pcapng"
+    events: list[str] = []
+    async with Controller() as controller, proxied(path, upstream_of(controller), on_event=events.append) as proxy:
+        reader, writer = await asyncio.open_connection(*proxy.listeners[upstream_of(controller)])
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        assert await reader.read() == b""
+        writer.close()
+    assert "no Kafka frame" in events[0]
+
+
+async def test_an_upstream_that_is_gone_is_told_and_closes_the_client(tmp_path: Path) -> None:
+    events: list[str] = []
+    gone = Endpoint("127.0.0.1", free_port())
+    async with proxied(tmp_path / "run.pcapng", gone, on_event=events.append) as proxy:
+        reader, writer = await asyncio.open_connection(*proxy.listeners[gone])
+        assert await reader.read() == b""
+        writer.close()
+    assert events == [f"cannot connect to {gone}: Connection refused"]
+
+
+def test_a_password_does_not_reach_the_file(tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "run.pcapng")
+    connection = recording.connection(Endpoint("127.0.0.1", 1), Endpoint("127.0.0.1", 2), 0)
+    frame = write_request(SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret"), 2, 1, "c")[4:]
+    connection.request(parse_request(frame), 0)
+    recording.close()
+    assert b"secret" not in recording.path.read_bytes()
+    (exchange,) = read_exchanges(recording.path)
+    assert exchange.api_key == api_keys.SASL_AUTHENTICATE
+
+
+@pytest.mark.parametrize("text", ["Heartbeats", "!Fetsch"])
+def test_a_filter_of_no_api_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="there is no API"):
+        Filter.parse([text])
+
+
+def fetch_request() -> FetchRequest:
+    """An observer's first."""
+    partition = FetchPartition(
+        partition=0, fetch_offset=0, current_leader_epoch=1, last_fetched_epoch=0, replica_directory_id=bytes(16)
+    )
+    topic = FetchTopic(topic_id=(1).to_bytes(16), partitions=[partition])
+    return FetchRequest(max_bytes=1 << 20, max_wait_ms=0, topics=[topic], replica_state=ReplicaState(replica_id=1))
+
+
+async def asked(listener: Endpoint, *requests: Any) -> list[Any]:
+    """The answers, on one connection."""
+    connection = await connect(*listener)
+    answers = [await connection.send(request) for request in requests]
+    await connection.close()
+    return answers
+
+
+def voters_in(response: Any) -> list[Endpoint]:
+    (topic,) = response.responses
+    values = [
+        value
+        for batch in record_batch.read_batches(bytes(topic.partitions[0].records or b""))
+        if batch.is_control
+        for key, value in batch.records
+        if record_batch.control_type(key) == record_batch.KRAFT_VOTERS and value is not None
+    ]
+    voters = [voter for value in values for voter in VotersRecord.read(value, 0).voters]
+    return [Endpoint(each.host, each.port) for voter in voters for each in voter.endpoints]
