@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mockraft.controller_door import AwaitedController, Controller, SyncController
     from mockraft.quorum_door import Quorum, SyncQuorum
     from mockraft.server.controller.policies import AlteredConfigs, NewTopic
+    from mockraft.server.stubs.stub import Stub, stub
 
 __all__ = [
     "AlteredConfigs",
@@ -25,9 +26,11 @@ __all__ = [
     "NewTopic",
     "Quorum",
     "SimulatedBroker",
+    "Stub",
     "SyncController",
     "SyncQuorum",
     "SyncSimulatedBroker",
+    "stub",
 ]
 
 _HOMES = {
@@ -38,9 +41,11 @@ _HOMES = {
     "NewTopic": "mockraft.server.controller.policies",
     "Quorum": "mockraft.quorum_door",
     "SimulatedBroker": "mockraft.broker_door",
+    "Stub": "mockraft.server.stubs.stub",
     "SyncController": "mockraft.controller_door",
     "SyncQuorum": "mockraft.quorum_door",
     "SyncSimulatedBroker": "mockraft.broker_door",
+    "stub": "mockraft.server.stubs.stub",
 }
 
 

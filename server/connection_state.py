@@ -11,6 +11,7 @@ from mockraft.server.apis.api import ANONYMOUS, Api, Parked, RequestContext
 from mockraft.server.authentication.sasl_exchange import SaslExchange
 from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.journal import ClosedConnection
+from mockraft.server.stubs.senders import names_sender, sender, sender_by_client_id
 from mockraft.wire.connection import FrameReader, Request
 
 DEADLINES_KEPT = 1024
@@ -18,25 +19,34 @@ DEADLINES_KEPT = 1024
 
 
 class ParkedRequest:
-    """A request whose handler said: not yet."""
+    """A request whose handler said: not yet; `scripted` is what stubs make of it, if they have a hand in it."""
 
-    __slots__ = ("api", "body", "ctx", "deadline_ms", "request", "retry")
+    __slots__ = ("api", "body", "ctx", "deadline_ms", "request", "retry", "scripted")
 
-    def __init__(self, api: Api, request: Request, body: Any, ctx: RequestContext, parked: Parked) -> None:
+    def __init__(
+        self, api: Api, request: Request, body: Any, ctx: RequestContext, parked: Parked, scripted: Any = None
+    ) -> None:
         self.api = api
         self.request = request
         self.body = body
         self.ctx = ctx
         self.deadline_ms = parked.deadline_ms
         self.retry = parked.retry
+        self.scripted = scripted
 
 
 class Connection:
-    """What the node knows of one connection; `authentication` is its log-in, None where none is to come any more."""
+    """What the node knows of one connection; `authentication` is its log-in, None where none is to come any more.
+
+    `client_id` is how the client calls itself, None before it did; `broker_id` which broker it said it is, or its
+    client id says, else -1.
+    """
 
     __slots__ = (
         "authentication",
         "awaits_sent",
+        "broker_id",
+        "client_id",
         "connection_id",
         "opened_ms",
         "parked",
@@ -51,6 +61,8 @@ class Connection:
     def __init__(self, connection_id: int, peer_address: str, opened_ms: int, frame_bytes_max: int) -> None:
         self.connection_id = connection_id
         self.peer_address = peer_address
+        self.client_id: str | None = None
+        self.broker_id = -1
         self.principal = ANONYMOUS
         self.token_authenticated = False
         self.authentication: SaslExchange | None = None
@@ -60,6 +72,16 @@ class Connection:
         self.parked: ParkedRequest | None = None
         self.paused = False
         self.awaits_sent = False
+
+    def hear(self, request: Request, body: Any) -> None:
+        """Note who a request says it comes from."""
+        self.client_id = request.client_id
+        self.broker_id = self.sender_of(body) if names_sender(body) else sender_by_client_id(self.client_id)
+
+    def sender_of(self, body: Any) -> int:
+        """The id of the broker that a request is of (of UnregisterBroker's, whom it is about), -1 if of none."""
+        said = sender(body)
+        return said if said >= 0 else self.broker_id if self.broker_id >= 0 else sender_by_client_id(self.client_id)
 
     def context(self, request: Request, listener: str, apis: Mapping[int, Api], now_ms: int) -> RequestContext:
         """Who asks, how and when, of a request on this connection."""

@@ -22,6 +22,14 @@ class Close:
 
 
 @dataclass(slots=True)
+class Reset:
+    """Break the connection off with a TCP reset once what was sent to it is handed to the system."""
+
+    connection_id: int
+    reason: str
+
+
+@dataclass(slots=True)
 class PauseReading:
     """Take nothing more from this connection: a request of it is parked (Kafka mutes the channel)."""
 
@@ -53,4 +61,4 @@ class Ask:
     connection_id: int = 0
 
 
-Effect = Send | Close | PauseReading | ResumeReading | AwaitSent | Ask
+Effect = Send | Close | Reset | PauseReading | ResumeReading | AwaitSent | Ask

@@ -14,17 +14,19 @@ import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mockraft.server.apis.api import Api, Parked, RequestContext, answer, broken
+from mockraft.server.apis.api import Api, Parked, answer, broken
 from mockraft.server.authentication.gate import Gate
 from mockraft.server.config import ControllerConfig
 from mockraft.server.connection_state import Connection, Deadlines, ParkedRequest
 from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Ask, AwaitSent, Close, Effect, PauseReading, ResumeReading, Send
-from mockraft.server.journal import BrokenTick, Exchange, Journal, without_secrets
+from mockraft.server.journal import BrokenTick, Journal
 from mockraft.server.raft.requests import QuorumRequests
+from mockraft.server.responses import Responses
+from mockraft.server.scripted import ScriptedRequest, ScriptedRequests
 from mockraft.server.stubs.script import Script
 from mockraft.wire import api_keys, messages
-from mockraft.wire.connection import Request, parse_request, write_response
+from mockraft.wire.connection import Request, parse_request
 from mockraft.wire.errors import WireError
 
 if TYPE_CHECKING:
@@ -69,6 +71,9 @@ class Node:
             self.script.entry_ids,
         )
         self.received_bytes = 0
+        self._rack = self.script.rack
+        self._responses = Responses(self.journal, self.messages)
+        self._scripts = ScriptedRequests(self._rack, controller, self._responses, config.node_id)
         self._gate = Gate(controller, apis, chance)
         self._connections: dict[int, Connection] = {}
         self._parked: dict[int, Connection] = {}
@@ -253,14 +258,14 @@ class Node:
             self._close(connection, "request", f"refused: {wrong}", now_ms, effects, frame)
             return 0
         ctx = connection.context(request, self.config.controller_listener_name, self.apis, now_ms)
+        if connection.broker_id < 0:
+            connection.hear(request, body)
+        if self._rack.is_armed and (scripted := self._scripts.consider(connection, api, body, ctx)) is not None:
+            return self._finish(connection, request, scripted, scripted.begin(now_ms), now_ms, effects)
         response = answer(api, body, ctx, self.controller)
         if response.__class__ is Parked:
-            parked = ParkedRequest(api, request, body, ctx, response)
-            connection.parked = parked
-            self._parked[connection.connection_id] = connection
-            self._deadlines.add(parked)
-            return 0
-        return self._send(connection, api, request, body, ctx, response, now_ms, effects)
+            return self._park(connection, ParkedRequest(api, request, body, ctx, response))
+        return self._responses.send(connection, api, request, body, ctx, response, now_ms, effects)
 
     def _log_in(self, connection: Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> bool:
         """Let the connection's log-in judge a frame; False where the APIs are to answer it."""
@@ -273,7 +278,7 @@ class Node:
         if verdict.answer is not None:
             api, request, body, response = verdict.answer
             ctx = connection.context(request, self.config.controller_listener_name, self.apis, now_ms)
-            self._send(connection, api, request, body, ctx, response, now_ms, said)
+            self._responses.send(connection, api, request, body, ctx, response, now_ms, said)
         elif verdict.token is not None:
             said.append(Send(connection.connection_id, len(verdict.token).to_bytes(4, "big") + verdict.token))
         if verdict.failure is None:
@@ -296,45 +301,30 @@ class Node:
             raise WireError(f"API {name} ({request.api_key}) is not served on this listener")
         raise WireError(f"{name} ({request.api_key}) has no version {request.api_version} here")
 
-    def _send(
+    def _finish(
         self,
         connection: Connection,
-        api: Api,
         request: Request,
-        body: Any,
-        ctx: RequestContext,
+        scripted: ScriptedRequest,
         response: Any,
         now_ms: int,
         effects: list[Effect],
     ) -> int:
-        """Write a response, journal the exchange; gives the bytes sent."""
-        # An ApiVersions version that is not known is answered in version 0 (RequestContext.apiVersion).
-        version = request.api_version if request.api_version <= api.max_version and request.api_version >= 0 else 0
-        try:
-            body_bytes = response.write(version)
-        except Exception:
-            body_bytes = broken(api, body, ctx).write(version)
-        header_version = self.messages.response_header_version(request.api_key, version)
-        data = write_response(body_bytes, request.correlation_id, header_version)
-        effects.append(Send(connection.connection_id, data))
-        if request.api_key == api_keys.SASL_AUTHENTICATE:
-            request = without_secrets(request)
-        self.journal.add_exchange(
-            Exchange(
-                connection.connection_id,
-                ctx.now_ms,
-                now_ms,
-                request,
-                request.frame,
-                data,
-                version,
-                api.served_by,
-                ctx.failure,
-                self.messages,
-                ctx.principal,
-            )
-        )
-        return len(data)
+        """Park, or send and journal, what a stub has a hand in; gives the bytes sent."""
+        if response.__class__ is Parked:
+            parked = ParkedRequest(scripted.api, request, scripted.body, scripted.ctx, response, scripted)
+            return self._park(connection, parked)
+        sent_bytes, end = self._scripts.finish(connection, request, scripted, response, now_ms, effects)
+        if end is not None:
+            self._forget(connection, end.reason, "stub", now_ms, refused=True)
+            effects.append(end)
+        return sent_bytes
+
+    def _park(self, connection: Connection, parked: ParkedRequest) -> int:
+        connection.parked = parked
+        self._parked[connection.connection_id] = connection
+        self._deadlines.add(parked)
+        return 0
 
     def _after(self, now_ms: int, effects: list[Effect]) -> None:
         """Retry the parked requests when the log moved; answering them may let it grow again."""
@@ -361,7 +351,11 @@ class Node:
             response = broken(parked.api, parked.body, parked.ctx)
         connection.parked = None
         del self._parked[connection.connection_id]
-        self._send(connection, parked.api, parked.request, parked.body, parked.ctx, response, now_ms, effects)
+        request, scripted = parked.request, parked.scripted
+        if scripted is not None:
+            self._finish(connection, request, scripted, response, now_ms, effects)
+        else:
+            self._responses.send(connection, parked.api, request, parked.body, parked.ctx, response, now_ms, effects)
         if connection.waiting or connection.reader.failure is not None:
             self._proceed(connection, now_ms, effects)
 

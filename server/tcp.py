@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import struct
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 from mockraft.server.clock import Clock, Timer
 from mockraft.server.controller.periodic import NEVER_MS
-from mockraft.server.effects import Ask, AwaitSent, Close, Effect, PauseReading, ResumeReading, Send
+from mockraft.server.effects import Ask, AwaitSent, Close, Effect, PauseReading, Reset, ResumeReading, Send
 from mockraft.server.node import Node
 from mockraft.server.tls import TlsError, TlsSession
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mockraft.server.peers import Peers
 
 BACKLOG = 1024
+_LINGER_0 = struct.pack("ii", 1, 0)
 UNREAD_BYTES_HIGH = 65_536
 CLOSE_LINGER_S = 5.0
 ACCEPT_TURNS = 4
@@ -139,6 +141,8 @@ class TcpListener:
             match effect:
                 case Close():
                     peer.close()
+                case Reset():
+                    peer.reset()
                 case PauseReading():
                     peer.set_held_back(True)
                 case ResumeReading():
@@ -267,6 +271,11 @@ class _Peer(asyncio.Protocol):
         if self._watch is not None:
             self._watch.cancel()
         self._watch = self._listener.loop.call_later(CLOSE_LINGER_S, self.transport.abort)
+
+    def reset(self) -> None:
+        """Break the connection off so that the peer gets a TCP reset."""
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0)
+        self.transport.abort()
 
     def set_held_back(self, held_back: bool) -> None:
         """The node has enough of this connection for now, or wants more."""

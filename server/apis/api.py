@@ -68,6 +68,7 @@ class RequestContext:
 
     `apis` is the node's table by API key; `failure` is set when the handler broke, `refused_with` to the code with
     which it refused the request as a whole. `token_authenticated`: the principal logged in with a delegation token.
+    `carried`, where it is set, answers what an Envelope carries.
     """
 
     api_key: int
@@ -84,6 +85,7 @@ class RequestContext:
     failure: str | None = None
     token_authenticated: bool = False
     refused_with: int = 0
+    carried: Callable[[Api, Any, RequestContext, Controller], Any] | None = None
 
     def allows_token_requests(self, security_protocol: str) -> bool:
         """Whether it may ask about delegation tokens on such a listener (ControllerApis.allowTokenRequests)."""

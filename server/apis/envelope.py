@@ -53,7 +53,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
         apis=ctx.apis,
         token_authenticated=principal.token_authenticated,
     )
-    response = answer(api, body, inner, controller)
+    response = (ctx.carried or answer)(api, body, inner, controller)
 
     def wrap(response: Any) -> EnvelopeResponse:
         ctx.failure = inner.failure
@@ -64,15 +64,17 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
             head += b"\0"
         return EnvelopeResponse(response_data=head + response.write(carried.api_version))
 
-    if not isinstance(response, Parked):
-        return wrap(response)
-    parked = response
+    def follow(response: Any) -> Any:
+        if not isinstance(response, Parked):
+            return wrap(response)
 
-    def retry(now_ms: int, expired: bool) -> EnvelopeResponse | None:
-        response = parked.retry(now_ms, expired)
-        return None if response is None else wrap(response)
+        def retry(now_ms: int, expired: bool) -> Any:
+            later = response.retry(now_ms, expired)
+            return None if later is None else follow(later)
 
-    return Parked(parked.deadline_ms, retry)
+        return Parked(response.deadline_ms, retry)
+
+    return follow(response)
 
 
 def error(_request: Any, error_code: int, _message: str | None) -> Any:

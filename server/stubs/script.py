@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 
+from mockraft.server.stubs.rack import Rack
+
 
 class Script:
     """The stubs and faults of a controller, or of every node of a quorum; a node that restarts keeps them."""
 
     def __init__(self) -> None:
+        self.rack = Rack()
         self.entry_ids = itertools.count(1)
         """Ids of the entries of all nodes' journals, so that they order what happened in a quorum."""

@@ -1,0 +1,89 @@
+"""From a response message to its bytes, and to the journal's line on the exchange."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mockraft.server.apis.api import Api, RequestContext, broken
+from mockraft.server.connection_state import Connection
+from mockraft.server.effects import Effect, Send
+from mockraft.server.journal import Exchange, Journal, without_secrets
+from mockraft.wire import api_keys
+from mockraft.wire.connection import Request, write_response
+
+
+class Responses:
+    """Writes a node's responses and keeps its journal; `messages` has the classes and header versions."""
+
+    def __init__(self, journal: Journal, messages: Any) -> None:
+        self._journal = journal
+        self._messages = messages
+
+    def send(
+        self,
+        connection: Connection,
+        api: Api,
+        request: Request,
+        body: Any,
+        ctx: RequestContext,
+        response: Any,
+        now_ms: int,
+        effects: list[Effect],
+    ) -> int:
+        """Send a response; gives its bytes' number."""
+        data, version = self.written(api, request, body, ctx, response)
+        effects.append(Send(connection.connection_id, data))
+        self.note(connection, request, ctx, now_ms, data, version, api.served_by)
+        return len(data)
+
+    def written(self, api: Api, request: Request, body: Any, ctx: RequestContext, response: Any) -> tuple[bytes, int]:
+        """The frame of a response, and the version in which it is written."""
+        version = answered_version(api, request.api_version)
+        try:
+            body_bytes = response.write(version)
+        except Exception:
+            body_bytes = broken(api, body, ctx).write(version)
+        header_version = self._messages.response_header_version(request.api_key, version)
+        return write_response(body_bytes, request.correlation_id, header_version), version
+
+    def note(
+        self,
+        connection: Connection,
+        request: Request,
+        ctx: RequestContext,
+        now_ms: int,
+        data: bytes,
+        version: int,
+        served_by: str,
+        received_ms: int | None = None,
+        matched: str | None = None,
+        unmatched: bool = False,
+        reason: str | None = None,
+    ) -> Exchange:
+        """Journal an exchange; `data` is what was sent, all of it, and empty for nothing."""
+        if request.api_key == api_keys.SASL_AUTHENTICATE:
+            request = without_secrets(request)
+        exchange = Exchange(
+            connection.connection_id,
+            ctx.now_ms if received_ms is None else received_ms,
+            now_ms,
+            request,
+            request.frame,
+            data,
+            version,
+            served_by,
+            ctx.failure,
+            self._messages,
+            ctx.principal,
+            connection.broker_id,
+            matched,
+            unmatched,
+            reason,
+        )
+        self._journal.add_exchange(exchange)
+        return exchange
+
+
+def answered_version(api: Api, api_version: int) -> int:
+    """The version of a response: ApiVersions of an unknown one is answered in 0 (RequestContext.apiVersion)."""
+    return api_version if 0 <= api_version <= api.max_version else 0

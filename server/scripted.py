@@ -1,0 +1,271 @@
+"""Requests that stubs have a hand in: from the match to what is sent, or not.
+
+A delay, a blackhole and a Fetch that waits are all parked requests: the connection's next ones wait, as Kafka mutes a
+channel. A stub that breaks is answered with UNKNOWN_SERVER_ERROR, as a handler is, and the journal has the traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from mockraft.server.apis.api import Api, Parked, RequestContext, answer, broken
+from mockraft.server.connection_state import Connection
+from mockraft.server.controller.controller import Controller
+from mockraft.server.effects import Close, Effect, Reset, Send
+from mockraft.server.responses import Responses, answered_version
+from mockraft.server.stubs.chance import Chance
+from mockraft.server.stubs.match import Asked
+from mockraft.server.stubs.plan import Plan
+from mockraft.server.stubs.rack import Rack
+from mockraft.server.stubs.stub import Stub
+from mockraft.wire import api_keys
+from mockraft.wire.connection import Request
+
+BLACKHOLE_LOOK_MS: Final = 50
+"""How often a blackholed request looks whether it was released."""
+
+NOTHING: Final = object()
+"""What a stub answers that lets nothing be said, or only bytes."""
+
+_PASS = Plan(())
+
+
+class ScriptedRequest:
+    """One request, the stub that serves it (None: no stub does, but the rack is strict, or it carries another), and
+    what becomes of it. `carried` is the request inside an Envelope that a stub serves.
+    """
+
+    __slots__ = (
+        "_ask",
+        "api",
+        "asked",
+        "body",
+        "carried",
+        "chance",
+        "ctx",
+        "is_broken",
+        "plan",
+        "rack",
+        "received_ms",
+        "stub",
+        "unmatched",
+    )
+
+    def __init__(
+        self,
+        rack: Rack,
+        stub: Stub | None,
+        asked: Asked,
+        api: Api,
+        body: Any,
+        ctx: RequestContext,
+        ask: Callable[[], Any],
+    ) -> None:
+        self.rack = rack
+        self.stub = stub
+        self.asked = asked
+        self.api = api
+        self.body = body
+        self.ctx = ctx
+        self.plan = _PASS if stub is None else stub.plan
+        self.chance = Chance(0, 0 if stub is None else stub.call_count)
+        self.received_ms = ctx.now_ms
+        self.unmatched = False
+        self.is_broken = False
+        self.carried: ScriptedRequest | None = None
+        self._ask = ask
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is answered as if there were no stubs, and nothing is to be noted."""
+        return self.stub is None and not self.unmatched and not self.is_broken
+
+    def begin(self, now_ms: int) -> Any:
+        """The response, NOTHING, or `Parked`."""
+        try:
+            stub = self.stub
+            if stub is not None and self.plan.varies:
+                self.plan = self.plan.resolved(stub.call_count, self.api, self.asked)
+            if stub is not None and self.plan.held_by:
+                self.rack.hold(stub, self.asked)
+            if self.rack.holder(self.asked) is not None:
+                return self._until_released(now_ms)
+            return self._wait(sum(delay(self.chance) for delay in self.plan.delays_before), now_ms, self._respond)
+        except Exception:
+            return broken(self.api, self.body, self.ctx)
+
+    def _until_released(self, now_ms: int) -> Parked:
+        due_ms = now_ms + BLACKHOLE_LOOK_MS
+
+        def retry(now_ms: int, expired: bool) -> Any:
+            if self.rack.holder(self.asked) is None:
+                self.plan = _PASS if self.plan.held_by else self.plan
+                return self._respond(now_ms)
+            return self._until_released(now_ms) if expired else None
+
+        return Parked(due_ms, retry)
+
+    def _wait(self, ms: int, now_ms: int, then: Callable[[int], Any]) -> Any:
+        if ms <= 0:
+            return then(now_ms)
+        due_ms = now_ms + ms
+        return Parked(due_ms, lambda now_ms, expired: then(now_ms) if expired or now_ms >= due_ms else None)
+
+    def _respond(self, now_ms: int) -> Any:
+        plan = self.plan
+        for change in plan.request_changes:
+            change(self.body)
+        if plan.respond is not None:
+            return self._say(plan.respond(self.api, self.asked), now_ms)
+        if not plan.passes:
+            return self._say(NOTHING, now_ms)
+        self.ctx.now_ms = now_ms
+        return self._follow(self._ask(), now_ms)
+
+    def _follow(self, response: Any, now_ms: int) -> Any:
+        """What the controller answers, now or once it does."""
+        if not isinstance(response, Parked):
+            return self._say(response, now_ms)
+        parked = response
+
+        def retry(now_ms: int, expired: bool) -> Any:
+            response = parked.retry(now_ms, expired)
+            return None if response is None else self._follow(response, now_ms)
+
+        return Parked(parked.deadline_ms, retry)
+
+    def _say(self, response: Any, now_ms: int) -> Any:
+        if self.plan.response_changes and response is not NOTHING:
+            version = answered_version(self.api, self.asked.api_version)
+            # A copy: what a handler gives may be said to others, too.
+            response = self.api.response.read(response.write(version), version)
+            for change in self.plan.response_changes:
+                given = change(response)
+                response = response if given is None else given
+        return self._wait(sum(delay(self.chance) for delay in self.plan.delays), now_ms, lambda _: response)
+
+    def edited(self, frame: bytes) -> bytes:
+        """What is sent in place of the frame of the response."""
+        plan = self.plan
+        if self.ctx.failure is not None and not plan.passes:
+            return frame
+        frame = frame if plan.raw is None else plan.raw
+        for edit in plan.frame_edits:
+            frame = edit(frame, self.chance)
+        return frame if plan.is_sent else b""
+
+
+class ScriptedRequests:
+    """The rack of a node's script, at the node's door. `consider` is asked only while the rack is armed."""
+
+    def __init__(self, rack: Rack, controller: Controller, responses: Responses, node_id: int) -> None:
+        self._rack = rack
+        self._controller = controller
+        self._responses = responses
+        self._node_id = node_id
+
+    def consider(
+        self,
+        connection: Connection,
+        api: Api,
+        body: Any,
+        ctx: RequestContext,
+        ask: Callable[[], Any] | None = None,
+    ) -> ScriptedRequest | None:
+        """The request with what stubs make of it; None when they have nothing to do with it.
+
+        `ask` gives the controller's own answer.
+        """
+        found = self._matched(connection, api, body, ctx, ask or (lambda: answer(api, body, ctx, self._controller)))
+        if ctx.api_key == api_keys.ENVELOPE:
+
+            def carried(api: Api, body: Any, inner: RequestContext, controller: Controller) -> Any:
+                """Show the rack what the envelope carries, and answer it."""
+                within = self._matched(connection, api, body, inner, lambda: answer(api, body, inner, controller))
+                if within.stub is None:
+                    found.unmatched = found.unmatched and within.unmatched
+                    return answer(api, body, inner, controller)
+                found.carried, found.unmatched = within, False
+                response = within.begin(inner.now_ms)
+                return api.response() if response is NOTHING else response
+
+            ctx.carried = carried
+            return found
+        return None if found.is_plain and self._rack.holder(found.asked) is None else found
+
+    def finish(
+        self,
+        connection: Connection,
+        request: Request,
+        scripted: ScriptedRequest,
+        response: Any,
+        now_ms: int,
+        effects: list[Effect],
+    ) -> tuple[int, Effect | None]:
+        """Send what there is to send and journal it; gives the bytes sent, and what then ends the connection."""
+        api, body, ctx = scripted.api, scripted.body, scripted.ctx
+        data, version = b"", answered_version(api, request.api_version)
+        if response is not NOTHING:
+            data, version = self._responses.written(api, request, body, ctx, response)
+        parts = [part for part in (scripted.carried, scripted) if part is not None]
+        for part in parts:
+            data = part.edited(data)
+        if data:
+            effects.append(Send(connection.connection_id, data))
+        stubs = [part.stub for part in parts if part.stub is not None]
+        stub = stubs[0] if stubs else None
+        is_own = any(not part.plan.is_untouched for part in parts)
+        reason = ", ".join(word for part in parts for word in part.plan.reason)
+        exchange = self._responses.note(
+            connection,
+            request,
+            ctx,
+            now_ms,
+            data,
+            version,
+            f"stub {stub.id}" if stub is not None and is_own else api.served_by,
+            scripted.received_ms,
+            stub.id if stub is not None else None,
+            scripted.unmatched,
+            f"{reason} by stub {stub.id}" if stub is not None and reason else None,
+        )
+        for each in stubs:
+            each.calls.append(exchange)
+            each.last_served_ms = now_ms
+        end = next((part.plan.end for part in parts if part.plan.end), "")
+        if not end or stub is None:
+            return len(data), None
+        ends = Reset if end == "reset" else Close
+        return len(data), ends(connection.connection_id, f"{reason} by stub {stub.id}")
+
+    def _matched(
+        self, connection: Connection, api: Api, body: Any, ctx: RequestContext, ask: Callable[[], Any]
+    ) -> ScriptedRequest:
+        asked = Asked(
+            ctx.api_key,
+            ctx.api_version,
+            ctx.client_id,
+            connection.connection_id,
+            ctx.listener,
+            self._node_id,
+            ctx.principal,
+            connection.sender_of(body),
+            body,
+        )
+        failure: Exception | None = None
+        stub: Stub | None = None
+        try:
+            stub = self._rack.match(asked)
+        except Exception as broken_match:
+            failure = broken_match
+            ask = partial(_raise, broken_match)
+        scripted = ScriptedRequest(self._rack, stub, asked, api, body, ctx, ask)
+        scripted.unmatched = stub is None and self._rack.strict
+        scripted.is_broken = failure is not None
+        return scripted
+
+
+def _raise(broken_match: Exception) -> Any:
+    raise broken_match

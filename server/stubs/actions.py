@@ -1,0 +1,340 @@
+"""What a stub does instead: actions, which make a chain. Each is data and extends the stub's plan.
+
+    {"injectError": "NOT_CONTROLLER"}   {"delayOn": {"ms": 500}}   "drop"
+
+An action that works on an answer (a change, an edit of its bytes) lets the controller answer where nothing before it
+in the chain does. What stands before `disconnectOn` or `reset` is still sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mockraft.server.stubs.chance import Chance
+from mockraft.server.stubs.errors import StubError, camel, read_parameters, unknown, write_parameters
+from mockraft.server.stubs.fields import FieldPath, error_code, field_path, message_from_tree, shown
+from mockraft.wire import messages
+from mockraft.wire.message import Message
+
+if TYPE_CHECKING:
+    from mockraft.server.stubs.match import Asked
+    from mockraft.server.stubs.plan import Plan
+
+Keys = frozenset[int]
+"""Numbers of the APIs that a stub is about; empty for any."""
+
+FieldChange = Mapping[str, Any] | Callable[[Any], Any]
+"""New values by field path, or what is called with the message, changes it or gives another."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """What all actions have: `name` in JSON, and `main`, the parameter that may be given alone."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    example: ClassVar[Any] = True
+    main: ClassVar[str | None] = None
+    takes_whole: ClassVar[bool] = False
+
+    def extend(self, plan: Plan) -> None:
+        """Put what it does into a plan. StubError where it cannot follow what is there."""
+        raise AssertionError(f"{self.name} does nothing")
+
+    def resolve(self, number: int, api: Any, asked: Asked) -> Sequence[Action]:
+        """What it is for the call of this number."""
+        return (self,)
+
+    def check(self, keys: Keys) -> None:
+        """Look whether it fits the APIs that the stub is about. StubError names the field that does not."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The action as JSON."""
+        parameters = {name: shown(value) for name, value in write_parameters(self).items()}
+        main = self.main and camel(self.main)
+        if not parameters:
+            return {self.name: True}
+        if main in parameters and (self.takes_whole or len(parameters) == 1):
+            return {self.name: parameters.pop(main), **parameters}
+        return {self.name: parameters}
+
+
+@dataclass(frozen=True)
+class PassThrough(Action):
+    """The controller answers."""
+
+    name: ClassVar[str] = "passThrough"
+    summary: ClassVar[str] = "The controller answers, as without the stub."
+
+    def extend(self, plan: Plan) -> None:
+        """The controller answers."""
+        plan.take_answer()
+        plan.passes = True
+
+
+@dataclass(frozen=True)
+class InjectError(Action):
+    """An error where the API says errors; the controller does not see the request."""
+
+    error: str | int
+    message: str | None = None
+    name: ClassVar[str] = "injectError"
+    summary: ClassVar[str] = "An error, said as the API says errors; the controller does not see the request."
+    example: ClassVar[Any] = "NOT_CONTROLLER"
+    main: ClassVar[str | None] = "error"
+    takes_whole: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.message is not None and not isinstance(self.message, str):
+            raise StubError(f"expected a text, got {self.message!r}", "message")
+        assert error_code(self.error, "") is not None
+
+    def extend(self, plan: Plan) -> None:
+        """The API's error form answers."""
+        plan.take_answer()
+        code, message = error_code(self.error, ""), self.message
+        plan.respond = lambda api, asked: api.error(asked.request, code, message)
+
+
+@dataclass(frozen=True)
+class Answer(Action):
+    """A response; the controller does not see the request."""
+
+    body: Any
+    name: ClassVar[str] = "answer"
+    summary: ClassVar[str] = (
+        "This response: its fields as JSON, the others at their defaults. The controller does not see the request."
+    )
+    example: ClassVar[Any] = {"isFenced": True, "brokerEpoch": 7}
+    main: ClassVar[str | None] = "body"
+    takes_whole: ClassVar[bool] = True
+
+    def check(self, keys: Keys) -> None:
+        """A tree of fields is one of one API's response."""
+        if isinstance(self.body, Mapping):
+            if not keys:
+                raise StubError("say in the match of which API this is an answer")
+            for key in keys:
+                message_from_tree(messages.response(key), self.body)
+
+    def extend(self, plan: Plan) -> None:
+        """The response answers."""
+        plan.take_answer()
+        body = self.body
+        plan.respond = lambda api, asked: as_message(body, api)
+
+    def to_json(self) -> dict[str, Any]:
+        """The action as JSON; a message as far as JSON can say it."""
+        if isinstance(self.body, Message):
+            from mockraft.wire.json_form import to_json
+
+            return {self.name: to_json(self.body, self.body.max_version)}
+        return {self.name: shown(self.body)}
+
+
+@dataclass(frozen=True)
+class Change(Action):
+    """Fields of the request before the controller sees it, fields of the response before it is sent."""
+
+    request: FieldChange = field(default_factory=dict)
+    response: FieldChange = field(default_factory=dict)
+    name: ClassVar[str] = "change"
+    summary: ClassVar[str] = (
+        "New values of `request` fields before the controller sees them, of `response` fields before they are sent."
+    )
+    example: ClassVar[Any] = {"response": {"shouldShutDown": True}}
+
+    def __post_init__(self) -> None:
+        for side in ("request", "response"):
+            change = getattr(self, side)
+            if not callable(change) and not isinstance(change, Mapping):
+                raise StubError(f"expected an object of values by field, got {change!r}", side)
+        if not self.request and not self.response:
+            raise StubError("say what to change: request, response or both")
+
+    def check(self, keys: Keys) -> None:
+        """Each field is one of every API that the stub is about."""
+        for side, of_api in (("request", messages.request), ("response", messages.response)):
+            change = getattr(self, side)
+            for path, value in () if callable(change) else change.items():
+                for key in keys:
+                    try:
+                        field_path(of_api(key), path).value(value)
+                    except StubError as wrong:
+                        raise StubError(wrong.what, f"{side}.{path}") from None
+
+    def extend(self, plan: Plan) -> None:
+        """The controller answers unless another does; the fields are set on the way in and out."""
+        if self.request:
+            if plan.has_answer and not plan.passes:
+                raise StubError("the controller does not see the request: an action before it answers", "request")
+            plan.request_changes.append(_changer(self.request))
+        plan.let_pass()
+        if self.response:
+            plan.response_changes.append(_changer(self.response))
+
+    def to_json(self) -> dict[str, Any]:
+        """The action as JSON."""
+        return {
+            self.name: {side: shown(getattr(self, side)) for side in ("request", "response") if getattr(self, side)}
+        }
+
+
+@dataclass(frozen=True)
+class UnknownTaggedField(Action):
+    """A tagged field in the response that no schema knows; a client must skip it."""
+
+    tag: int
+    hex: str = ""
+    name: ClassVar[str] = "unknownTaggedField"
+    summary: ClassVar[str] = "A tagged field that no schema knows, in the response: a client must skip it."
+    example: ClassVar[Any] = {"tag": 9000, "hex": "cafe"}
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.tag < 1 << 31:
+            raise StubError(f"a tag is a number from 0 on, got {self.tag!r}", "tag")
+        assert bytes_of(self.hex) is not None
+
+    def extend(self, plan: Plan) -> None:
+        """The response gets the field."""
+        plan.let_pass()
+        tag, data = self.tag, bytes_of(self.hex)
+
+        def add(response: Any) -> None:
+            response.unknown_tagged_fields = sorted([*response.unknown_tagged_fields, (tag, data)])
+
+        plan.response_changes.append(add)
+
+
+@dataclass(frozen=True)
+class DelayOn(Action):
+    """The answer comes later; the connection's next requests wait, as Kafka mutes a channel."""
+
+    ms: int
+    jitter_ms: int = 0
+    before: bool = False
+    seed: int = 0
+    name: ClassVar[str] = "delayOn"
+    summary: ClassVar[str] = (
+        "The answer comes `ms` later, give or take `jitterMs`; with `before` the controller sees the request only "
+        "then. The connection's next requests wait."
+    )
+    example: ClassVar[Any] = {"ms": 500, "jitterMs": 100}
+    main: ClassVar[str | None] = "ms"
+
+    def __post_init__(self) -> None:
+        for name in ("ms", "jitter_ms"):
+            if type(getattr(self, name)) is not int or getattr(self, name) < 0:
+                raise StubError(f"expected milliseconds from 0 on, got {getattr(self, name)!r}", camel(name))
+
+    def extend(self, plan: Plan) -> None:
+        """The plan waits."""
+        ms, jitter_ms, seed = self.ms, self.jitter_ms, self.seed
+
+        def delay_ms(chance: Chance) -> int:
+            return max(0, ms - jitter_ms + Chance(seed, chance.below(1 << 53)).below(2 * jitter_ms + 1))
+
+        waits_before = self.before and not plan.has_answer
+        (plan.delays_before if waits_before else plan.delays).append(delay_ms if jitter_ms else lambda _chance: ms)
+
+
+def as_message(value: Any, api: Any) -> Any:
+    """The response of an API that a test gave: a message, or a tree of its fields. Raises StubError."""
+    if isinstance(value, Message):
+        return value
+    if isinstance(value, Mapping):
+        return message_from_tree(api.response, value)
+    raise StubError(f"expected a {api.response.__name__} or its fields, got {value!r}", "answer")
+
+
+def bytes_of(text: Any, name: str = "hex") -> bytes:
+    """Bytes from hexadecimal digits, spaces allowed. Raises StubError."""
+    try:
+        return bytes.fromhex(text)
+    except (TypeError, ValueError):
+        raise StubError(f"expected hexadecimal digits, got {text!r}", name) from None
+
+
+def known_actions() -> dict[str, type[Action]]:
+    """The actions by their name in JSON, in the order of the documentation."""
+    from mockraft.server.stubs import endings, frame_edits, side_effects
+
+    rooms = (ACTIONS, side_effects.ACTIONS, endings.ACTIONS, frame_edits.ACTIONS)
+    return {kind.name: kind for actions in rooms for kind in actions}
+
+
+def action_from_json(tree: Any) -> Action:
+    """The action that JSON says. Raises StubError that names the field."""
+    if isinstance(tree, Action):
+        return tree
+    if isinstance(tree, str):
+        tree = {tree: True}
+    if not isinstance(tree, Mapping):
+        raise StubError(f"expected an action such as {{'injectError': 'NOT_CONTROLLER'}}, got {tree!r}")
+    kinds = known_actions()
+    given = {camel(str(name)): value for name, value in tree.items()}
+    named = [name for name in given if name in kinds]
+    if not named:
+        raise StubError(unknown("action", next(iter(given), ""), kinds))
+    if len(named) > 1:
+        raise StubError(f"{' and '.join(named)} are actions of their own: put each into an object of the list")
+    kind, value = kinds[named[0]], given.pop(named[0])
+    if kind.main is not None and (kind.takes_whole or not isinstance(value, Mapping)):
+        given = {camel(kind.main): value, **given}
+        if value is True and not kind.takes_whole:
+            del given[camel(kind.main)]
+    elif isinstance(value, Mapping):
+        given = {**value, **given}
+    elif value is not True:
+        raise StubError(f"expected true or an object of parameters, got {value!r}", named[0])
+    try:
+        return read_parameters(kind, given, named[0])
+    except StubError as wrong:
+        raise wrong.within(named[0]) from None
+
+
+def actions_from_json(tree: Any) -> tuple[Action, ...]:
+    """A chain of actions; one alone may stand without the list. Raises StubError."""
+    if not isinstance(tree, list | tuple):
+        tree = [tree]
+    actions = []
+    for index, each in enumerate(tree):
+        try:
+            actions.append(action_from_json(each))
+        except StubError as wrong:
+            raise wrong.within(f"[{index}]") from None
+    return tuple(actions)
+
+
+def _changer(change: FieldChange) -> Callable[[Any], Any]:
+    if callable(change):
+        return change
+    by_class: dict[type, list[tuple[FieldPath, Any]]] = {}
+    wanted = dict(change)
+
+    def assign(message: Any) -> None:
+        found = by_class.get(message.__class__)
+        if found is None:
+            paths = [(field_path(_public(message), path), value) for path, value in wanted.items()]
+            found = by_class[message.__class__] = [(path, path.value(value)) for path, value in paths]
+        for path, value in found:
+            path.assign(message, value)
+
+    return assign
+
+
+def _public(message: Any) -> type:
+    kind: type = type(message)
+    return kind.__mro__[1] if kind.__qualname__.startswith("_") else kind
+
+
+ACTIONS: Sequence[type[Action]] = (
+    PassThrough,
+    InjectError,
+    Answer,
+    Change,
+    UnknownTaggedField,
+    DelayOn,
+)

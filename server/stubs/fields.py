@@ -1,0 +1,192 @@
+"""Fields of messages by their path: `replicaState.replicaId`, `features[].name` (any element), `topics[0].name`.
+
+Names are Kafka's in camelCase, or as the Python classes spell them. A path is looked up once, in the message's spec;
+reading a message by it is attribute access.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from mockraft.server.stubs.errors import StubError, unknown
+from mockraft.wire import error_codes, uuids
+from mockraft.wire.errors import WireError
+from mockraft.wire.message import Struct
+from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
+
+_PART = re.compile(r"(\w+)(?:\[(\d*)\])?")
+_EACH = -1
+_CODES = {name: code for code, name in error_codes.NAMES.items()}
+_INTEGERS = frozenset({"int8", "int16", "uint16", "int32", "uint32", "int64"})
+
+
+class _Step(NamedTuple):
+    """One name of a path; `index` says which element, _EACH for any, None for the field as a whole."""
+
+    attribute: str
+    index: int | None
+
+
+class FieldPath(NamedTuple):
+    """A path of one message class. `is_many`: it may lead to several values."""
+
+    text: str
+    cls: type
+    spec: FieldSpec
+    is_element: bool
+    is_many: bool
+    steps: tuple[_Step, ...]
+
+    def reader(self) -> Callable[[Any], Any]:
+        """Gives the value in a message (None where the way there ends early), or the list of them if many."""
+        if all(step.index is None for step in self.steps) and len(self.steps) == 1:
+            return attrgetter(self.steps[0].attribute)
+        if self.is_many:
+            return lambda message: list(_values(message, self.steps))
+        return lambda message: next(_values(message, self.steps), None)
+
+    def assign(self, message: Any, value: Any) -> None:
+        """Put a value there, in each element where the path says `[]`. IndexError where there is no such element."""
+        *way, last = self.steps
+        for owner in _values(message, way):
+            if last.index is None:
+                setattr(owner, last.attribute, value)
+            else:
+                elements = getattr(owner, last.attribute)
+                for index in range(len(elements)) if last.index == _EACH else (last.index,):
+                    elements[index] = value
+
+    def value(self, given: Any) -> Any:
+        """What the message class has for a value as JSON or Python gives it. Raises StubError."""
+        if given is None:
+            return None
+        if self.spec.is_array and not self.is_element:
+            return _array(self.cls, self.spec, given, self.text)
+        return _single(self.cls, self.spec, given, self.text)
+
+
+def field_path(cls: type, text: str) -> FieldPath:
+    """The path `text` in a message class. Raises StubError that names the fields there are."""
+    spec: FieldSpec | None = None
+    struct: StructSpec | None = schema_of(cls).root
+    steps: list[_Step] = []
+    parts = text.split(".")
+    for number, part in enumerate(parts):
+        found = _PART.fullmatch(part)
+        if found is None:
+            raise StubError(f"{part!r} is no field's name, and not a name with [] or [number] after it", text)
+        if struct is None:
+            raise StubError(f"{parts[number - 1]} has no fields of its own", text)
+        spec = _named(struct, found[1], text, cls.__name__ if number == 0 else struct.name)
+        is_list = spec.is_array
+        index = None if found[2] is None else int(found[2]) if found[2] else _EACH
+        if index is not None and not is_list:
+            raise StubError(f"{spec.json_name} is no list", text)
+        if is_list and index is None and number < len(parts) - 1:
+            index = _EACH
+        steps.append(_Step(spec.attribute, index))
+        struct = spec.struct
+    assert spec is not None
+    is_many = any(step.index == _EACH for step in steps)
+    return FieldPath(text, cls, spec, steps[-1].index is not None, is_many, tuple(steps))
+
+
+def message_from_tree(cls: type, tree: Mapping[str, Any], where: str = "") -> Any:
+    """A message, or a struct of one, from the fields that are given; the others keep their defaults."""
+    return _filled(cls, schema_of(cls).root, tree, where)
+
+
+def shown(value: Any) -> Any:
+    """A field's value as JSON can have it: a uuid as text, other bytes as base64, a struct as its fields."""
+    if isinstance(value, bytes):
+        return uuids.text_of(value) if len(value) == 16 else base64.b64encode(value).decode()
+    if isinstance(value, Struct):
+        return repr(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return [shown(element) for element in value]
+    if isinstance(value, Mapping):
+        return {key: shown(element) for key, element in value.items()}
+    if callable(value):
+        return f"<python {getattr(value, '__qualname__', value.__class__.__name__)}>"
+    return value
+
+
+def error_code(given: str | int, field: str) -> int:
+    """An error code by its name or number; a number that Kafka has not is taken, too."""
+    if isinstance(given, str):
+        if given.upper() not in _CODES:
+            raise StubError(unknown("error", given, _CODES), field)
+        return _CODES[given.upper()]
+    if isinstance(given, bool) or not isinstance(given, int) or not -(1 << 15) <= given < 1 << 15:
+        raise StubError(f"expected an error's name or number, got {given!r}", field)
+    return given
+
+
+def _values(message: Any, steps: tuple[_Step, ...] | list[_Step]) -> Iterator[Any]:
+    if not steps:
+        yield message
+        return
+    attribute, index = steps[0]
+    value = getattr(message, attribute)
+    if index is None:
+        if value is not None or len(steps) == 1:
+            yield from _values(value, steps[1:])
+    elif value is not None:
+        for element in value if index == _EACH else value[index : index + 1]:
+            yield from _values(element, steps[1:])
+
+
+def _named(struct: StructSpec, name: str, text: str, owner: str) -> FieldSpec:
+    for spec in struct.fields:
+        if name in (spec.json_name, spec.attribute, spec.name, spec.attribute.rstrip("_")):
+            return spec
+    raise StubError(unknown(f"field of {owner} called", name, (spec.json_name for spec in struct.fields)), text)
+
+
+def _filled(cls: type, struct: StructSpec, tree: Any, where: str) -> Any:
+    if not isinstance(tree, Mapping):
+        raise StubError(f"expected an object with fields of {struct.name}, got {tree!r}", where)
+    values: dict[str, Any] = {}
+    for name, given in tree.items():
+        path = f"{where}.{name}" if where else str(name)
+        spec = _named(struct, str(name), path, struct.name)
+        convert = _array if spec.is_array else _single
+        values[spec.attribute] = None if given is None else convert(cls, spec, given, path)
+    return getattr(sys.modules[cls.__module__], struct.name)(**values)
+
+
+def _array(cls: type, spec: FieldSpec, given: Any, where: str) -> list[Any]:
+    if not isinstance(given, list | tuple):
+        raise StubError(f"expected a list, got {given!r}", where)
+    return [_single(cls, spec, element, f"{where}[{index}]") for index, element in enumerate(given)]
+
+
+def _single(cls: type, spec: FieldSpec, given: Any, where: str) -> Any:
+    if spec.struct is not None:
+        return given if isinstance(given, Struct) else _filled(cls, spec.struct, given, where)
+    kind = spec.kind
+    if kind in _INTEGERS:
+        if isinstance(given, str) and spec.attribute.endswith("error_code"):
+            return error_code(given, where)
+        fits = isinstance(given, int) and not isinstance(given, bool)
+    elif kind == "bool":
+        fits = isinstance(given, bool)
+    elif kind == "string":
+        fits = isinstance(given, str)
+    elif kind == "float64":
+        fits = isinstance(given, int | float) and not isinstance(given, bool)
+    else:
+        with suppress(ValueError, WireError):
+            if isinstance(given, str):
+                return uuids.read_text(given) if kind == "uuid" else base64.b64decode(given, validate=True)
+        fits = isinstance(given, bytes)
+    if not fits:
+        form = {"uuid": "uuid (22 characters of base64url)", "bytes": "bytes (as base64)", "records": "base64"}
+        raise StubError(f"expected {form.get(kind, kind)}, got {given!r}", where)
+    return given

@@ -1,0 +1,160 @@
+"""Damage to the bytes of one answer, after it was written: what a client must notice, or survive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mockraft.server.stubs.actions import Action, bytes_of
+from mockraft.server.stubs.chance import Chance
+from mockraft.server.stubs.errors import StubError
+
+if TYPE_CHECKING:
+    from mockraft.server.stubs.plan import Plan
+
+_INT = Struct(">i")
+_HEAD_BYTES = 8
+"""The length and the correlation id, which `corrupt` leaves alone: it is the body that is to be misread."""
+
+
+@dataclass(frozen=True)
+class FrameEdit(Action):
+    """What all edits do: work on the bytes of the answer there is, length and all."""
+
+    def extend(self, plan: Plan) -> None:
+        """The bytes are edited before they are sent."""
+        plan.let_pass()
+        plan.frame_edits.append(self.edited)
+        plan.reason.append(self.name)
+
+    def edited(self, frame: bytes, chance: Chance) -> bytes:
+        """The bytes to send in place of the frame."""
+        raise AssertionError(f"{self.name} edits nothing")
+
+
+@dataclass(frozen=True)
+class WrongCorrelationId(FrameEdit):
+    """The answer to another request."""
+
+    by: int = 1
+    name: ClassVar[str] = "wrongCorrelationId"
+    summary: ClassVar[str] = "The correlation id is `by` more than it should be (1 when left out)."
+    example: ClassVar[Any] = {"by": 1000}
+    main: ClassVar[str | None] = "by"
+
+    def edited(self, frame: bytes, chance: Chance) -> bytes:
+        """The frame with another correlation id."""
+        return frame[:4] + _shifted(frame[4:8], self.by) + frame[8:]
+
+
+@dataclass(frozen=True)
+class WrongLength(FrameEdit):
+    """A length that is not the frame's."""
+
+    by: int = 1
+    name: ClassVar[str] = "wrongLength"
+    summary: ClassVar[str] = (
+        "The frame's length says `by` bytes more than there are (1 when left out; less than 0: fewer)."
+    )
+    example: ClassVar[Any] = {"by": -4}
+    main: ClassVar[str | None] = "by"
+
+    def edited(self, frame: bytes, chance: Chance) -> bytes:
+        """The frame with another length."""
+        return _shifted(frame[:4], self.by) + frame[4:]
+
+
+@dataclass(frozen=True)
+class Truncate(FrameEdit):
+    """The beginning alone."""
+
+    bytes: int
+    name: ClassVar[str] = "truncate"
+    summary: ClassVar[str] = "Only the first `bytes` of the frame, its length included, are sent."
+    example: ClassVar[Any] = {"bytes": 6}
+    main: ClassVar[str | None] = "bytes"
+
+    def __post_init__(self) -> None:
+        if type(self.bytes) is not int or self.bytes < 0:
+            raise StubError(f"expected bytes from 0 on, got {self.bytes!r}", "bytes")
+
+    def edited(self, frame: bytes, chance: Chance) -> bytes:
+        """The frame's beginning."""
+        return frame[: self.bytes]
+
+
+@dataclass(frozen=True)
+class Corrupt(FrameEdit):
+    """Other bytes in places that chance picks."""
+
+    bytes: int = 1
+    seed: int = 0
+    name: ClassVar[str] = "corrupt"
+    summary: ClassVar[str] = "So many `bytes` of the body are others; the same `seed` changes the same ones."
+    example: ClassVar[Any] = {"bytes": 3, "seed": 7}
+    main: ClassVar[str | None] = "bytes"
+
+    def __post_init__(self) -> None:
+        if type(self.bytes) is not int or self.bytes < 1:
+            raise StubError(f"expected bytes from 1 on, got {self.bytes!r}", "bytes")
+
+    def edited(self, frame: bytes, chance: Chance) -> bytes:
+        """The frame with other bytes."""
+        edited = bytearray(frame)
+        chance = Chance(self.seed, chance.below(1 << 53))
+        for _ in range(self.bytes if len(frame) > _HEAD_BYTES else 0):
+            edited[_HEAD_BYTES + chance.below(len(frame) - _HEAD_BYTES)] ^= 1 + chance.below(255)
+        return bytes(edited)
+
+
+@dataclass(frozen=True)
+class Duplicate(FrameEdit):
+    """The answer again."""
+
+    times: int = 2
+    name: ClassVar[str] = "duplicate"
+    summary: ClassVar[str] = "The answer is sent so many `times` (2 when left out)."
+    example: ClassVar[Any] = {"times": 3}
+    main: ClassVar[str | None] = "times"
+
+    def __post_init__(self) -> None:
+        if type(self.times) is not int or not 1 <= self.times <= 1000:
+            raise StubError(f"expected a number from 1 to 1000, got {self.times!r}", "times")
+
+    def edited(self, frame: bytes, chance: Chance) -> bytes:
+        """The frame again and again."""
+        return frame * self.times
+
+
+@dataclass(frozen=True)
+class Raw(Action):
+    """Bytes that are no answer."""
+
+    hex: str
+    name: ClassVar[str] = "raw"
+    summary: ClassVar[str] = (
+        "These bytes are sent, as they are, in place of an answer; the controller does not see the request."
+    )
+    example: ClassVar[Any] = {"hex": "00000004 deadbeef"}
+    main: ClassVar[str | None] = "hex"
+
+    def __post_init__(self) -> None:
+        assert bytes_of(self.hex) is not None
+
+    def extend(self, plan: Plan) -> None:
+        """The bytes answer."""
+        plan.take_answer()
+        plan.raw = bytes_of(self.hex)
+        plan.reason.append(self.name)
+
+
+def _shifted(number: bytes, by: int) -> bytes:
+    """An int32 and so much more, round the end."""
+    if len(number) < _INT.size:
+        return number
+    return _INT.pack((_INT.unpack(number)[0] + by + (1 << 31)) % (1 << 32) - (1 << 31))
+
+
+ACTIONS: Sequence[type[Action]] = (WrongCorrelationId, WrongLength, Truncate, Corrupt, Duplicate, Raw)

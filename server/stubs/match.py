@@ -1,0 +1,325 @@
+"""Which requests: by API, version, broker, client, connection, listener, node, principal, and by what they say.
+
+A match is data; its conditions are compiled once, so that trying one costs a few attribute reads and comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from mockraft.server.stubs.errors import StubError, camel, snake, unknown
+from mockraft.server.stubs.fields import field_path, shown
+from mockraft.server.stubs.predicates import Test, any_of, predicate
+from mockraft.server.stubs.senders import sender, sender_by_client_id
+from mockraft.wire import api_keys, messages
+
+_KEYS = {name.lower(): key for key, name in api_keys.NAMES.items()}
+
+
+class Asked:
+    """A request as matches see it. `broker_id` is who it comes from, -1 when that is not a broker's."""
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "broker_id",
+        "client_id",
+        "connection",
+        "listener",
+        "node",
+        "principal",
+        "request",
+    )
+
+    def __init__(
+        self,
+        api_key: int,
+        api_version: int,
+        client_id: str | None,
+        connection: int,
+        listener: str,
+        node: int,
+        principal: str,
+        broker_id: int,
+        request: Any,
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.client_id = client_id
+        self.connection = connection
+        self.listener = listener
+        self.node = node
+        self.principal = principal
+        self.broker_id = broker_id
+        self.request = request
+
+
+class Condition(NamedTuple):
+    """One condition of a match: what it looks at, what it wants, its test, and what there is in a request."""
+
+    path: str
+    expected: Any
+    test: Callable[[Asked], bool]
+    actual: Callable[[Asked], Any]
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a request must be like; what is left out may be anything.
+
+    `api` is a name (`BrokerHeartbeat`) or number, or several of them. Every other value is one value, a list (one of
+    them) or an object of operators (`{"gte": 5}`); a version may be `{"min": 1, "max": 2}`. `where` has such values by
+    the path of a field of the request (`currentMetadataOffset`, `features[].name`). Raises StubError.
+    """
+
+    api: Any = None
+    version: Any = None
+    broker_id: Any = None
+    client_id: Any = None
+    connection: Any = None
+    listener: Any = None
+    node: Any = None
+    principal: Any = None
+    where: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "api", _names(self.api))
+        if not isinstance(self.where, Mapping):
+            raise StubError(f"expected an object of conditions by field, got {self.where!r}", "where")
+        assert self.conditions is not None
+
+    def __call__(self, exchange: Any) -> bool:
+        """Whether an exchange of the journal, or an Asked, is such a request."""
+        asked = exchange if isinstance(exchange, Asked) else asked_in(exchange)
+        return all(test(asked) for test in self.tests)
+
+    @cached_property
+    def api_keys(self) -> frozenset[int]:
+        """Numbers of the APIs that it is about; empty for any."""
+        return frozenset(api_key(name) for name in self.api)
+
+    @cached_property
+    def broker_ids(self) -> frozenset[int] | None:
+        """The brokers that it is about where they are named one by one, so that it need not be tried for others."""
+        if type(self.broker_id) is int:
+            return frozenset({self.broker_id})
+        if isinstance(self.broker_id, list | tuple) and all(type(each) is int for each in self.broker_id):
+            return frozenset(self.broker_id)
+        return None
+
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What is to be looked at, the cheap first."""
+        found: list[Condition] = []
+        if self.api:
+            keys = self.api_keys
+            wanted = self.api[0] if len(self.api) == 1 else list(self.api)
+            found.append(Condition("api", wanted, lambda asked: asked.api_key in keys, _api))
+        for name, expected in self._scopes().items():
+            found.append(_scope(name, expected))
+        return (*found, *(_where(path, expected, self.api_keys) for path, expected in self.where.items()))
+
+    @cached_property
+    def tests(self) -> tuple[Callable[[Asked], bool], ...]:
+        """The tests of the conditions."""
+        return tuple(condition.test for condition in self.conditions)
+
+    def to_json(self) -> dict[str, Any]:
+        """The match as JSON."""
+        tree: dict[str, Any] = {}
+        if self.api:
+            tree["api"] = self.api[0] if len(self.api) == 1 else list(self.api)
+        tree |= {camel(name): shown(expected) for name, expected in self._scopes().items()}
+        return tree | ({"where": shown(self.where)} if self.where else {})
+
+    @classmethod
+    def from_json(cls, tree: Any) -> Match:
+        """The match that a JSON object says. Raises StubError that names the field."""
+        if not isinstance(tree, Mapping):
+            raise StubError(f"expected an object, got {tree!r}")
+        for name in tree:
+            if snake(str(name)) not in cls.__dataclass_fields__:
+                known = map(camel, cls.__dataclass_fields__)
+                raise StubError(unknown("match by", name, known) + "; a field of the request goes into where", name)
+        return cls(**{snake(name): value for name, value in tree.items()})
+
+    def and_where(self, **conditions: Any) -> Match:
+        """The same with more conditions, given as keywords are given to `stub`."""
+        return replace(self, **keywords(conditions, self))
+
+    def _scopes(self) -> dict[str, Any]:
+        names = tuple(_SCOPES)
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+def api_key(api: str | int) -> int:
+    """Number of an API by its name, however it is spelled (`BrokerHeartbeat`, `BROKER_HEARTBEAT`), or by its number.
+
+    Raises StubError.
+    """
+    if type(api) is int:
+        return api
+    if not isinstance(api, str):
+        raise StubError(f"expected an API's name or number, got {api!r}", "api")
+    name = api.lower().replace("_", "")
+    found = _KEYS.get(name, _KEYS.get(name.removesuffix("request")))
+    if found is None:
+        raise StubError(unknown("API", api, api_keys.NAMES.values()), "api")
+    return found
+
+
+def keywords(given: Mapping[str, Any], match: Match | None = None) -> dict[str, Any]:
+    """A match's parts from keywords: `broker_id=1`, `client_id__startswith="raft"`, `current_metadata_offset__gte=5`.
+
+    Two underscores go on to an operator or to a field within. What is no scope is a field of the request.
+    """
+    from mockraft.server.stubs.predicates import NAMES_IN_PYTHON
+
+    parts: dict[str, Any] = {}
+    where: dict[str, Any] = dict(match.where) if match is not None else {}
+    for keyword, expected in given.items():
+        *names, last = keyword.split("__")
+        operator = NAMES_IN_PYTHON.get(last) if names else None
+        path = names if operator else [*names, last]
+        value = expected if operator is None else {operator: expected}
+        name = ".".join(map(camel, path))
+        into, key = (parts, path[0]) if len(path) == 1 and path[0] in _SCOPES else (where, name)
+        before = into.get(key)
+        into[key] = {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
+    return {**parts, **({"where": where} if where else {})}
+
+
+class _InJournal(Asked):
+    """What an exchange asked, decoded when somebody looks."""
+
+    __slots__ = ("_exchange",)
+
+    def __init__(self, exchange: Any) -> None:
+        self._exchange = exchange
+        self.api_key = exchange.api_key
+        self.api_version = exchange.api_version
+        self.client_id = exchange.client_id
+        self.connection = exchange.connection_id
+        self.listener = getattr(exchange, "listener", "CONTROLLER")
+        self.node = getattr(exchange, "node_id", -1)
+        self.principal = exchange.principal
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "request":
+            self.request = self._exchange.request
+            return self.request
+        if name == "broker_id":
+            said = sender(self.request)
+            heard = getattr(self._exchange, "broker_id", -1)
+            self.broker_id = said if said >= 0 else heard if heard >= 0 else sender_by_client_id(self.client_id)
+            return self.broker_id
+        raise AttributeError(name)
+
+
+def asked_in(exchange: Any) -> Asked:
+    """What an exchange of the journal asked."""
+    return _InJournal(exchange)
+
+
+def _names(api: Any) -> tuple[str, ...]:
+    if api is None:
+        return ()
+    given = api if isinstance(api, list | tuple | set | frozenset) else (api,)
+    return tuple(api_keys.name(api_key(each)) if api_key(each) in api_keys.NAMES else each for each in given)
+
+
+def _api(asked: Asked) -> Any:
+    return api_keys.name(asked.api_key)
+
+
+def _integer(value: Any, name: str) -> Any:
+    if type(value) is not int:
+        raise StubError(f"expected an integer, got {value!r}", camel(name))
+    return value
+
+
+def _text(value: Any, name: str) -> Any:
+    if not isinstance(value, str):
+        raise StubError(f"expected a text, got {value!r}", camel(name))
+    return value
+
+
+_SCOPES: dict[str, tuple[str, Callable[[Any, str], Any], str]] = {
+    "version": ("api_version", _integer, "version of the request"),
+    "broker_id": ("broker_id", _integer, "the broker that asks"),
+    "client_id": ("client_id", _text, "how the client calls itself"),
+    "connection": ("connection", _integer, "number of the connection, counted from 1"),
+    "listener": ("listener", _text, "name of the listener"),
+    "node": ("node", _integer, "node id of the controller that is asked"),
+    "principal": ("principal", _text, "who asks, as User:name"),
+}
+
+SCOPES = {"api": "name or number of the API"} | {camel(name): said for name, (_, _, said) in _SCOPES.items()}
+"""What a request can be matched by beside its fields, with what it is."""
+
+
+def _scope(name: str, expected: Any) -> Condition:
+    attribute, convert, _ = _SCOPES[name]
+    said = expected
+    if name == "version" and isinstance(expected, Mapping) and expected.keys() <= {"min", "max"} and expected:
+        expected = {"gte" if bound == "min" else "lte": value for bound, value in expected.items()}
+    test = predicate(expected, lambda value: None if value is None else convert(value, name), camel(name))
+
+    def actual(asked: Asked) -> Any:
+        return getattr(asked, attribute)
+
+    if type(expected) is int:
+        return Condition(camel(name), said, lambda asked: getattr(asked, attribute) == expected, actual)
+    return Condition(camel(name), said, lambda asked: test(getattr(asked, attribute)), actual)
+
+
+class _InApi(NamedTuple):
+    """A `where` in one API's request: how to read the field, and its test."""
+
+    read: Callable[[Any], Any]
+    test: Test
+
+
+def _where(path: str, expected: Any, keys: frozenset[int]) -> Condition:
+    field_name = f"where.{path}"
+
+    def in_api(key: int) -> _InApi:
+        try:
+            found = field_path(messages.request(key), path)
+            test = predicate(expected, found.value, field_name)
+        except StubError as wrong:
+            raise StubError(wrong.what, field_name) from None
+        return _InApi(found.reader(), any_of(test) if found.is_many else test)
+
+    if keys:
+        by_api: dict[int, _InApi | None] = {key: in_api(key) for key in keys}
+    else:
+        by_api = _in_every_api(in_api, path)
+
+    def test(asked: Asked) -> bool:
+        found = by_api.get(asked.api_key)
+        try:
+            return found is not None and found.test(found.read(asked.request))
+        except TypeError:
+            return False
+
+    def actual(asked: Asked) -> Any:
+        found = by_api.get(asked.api_key)
+        return None if found is None else found.read(asked.request)
+
+    return Condition(path, expected, test, actual)
+
+
+def _in_every_api(in_api: Callable[[int], _InApi], path: str) -> dict[int, _InApi | None]:
+    by_api: dict[int, _InApi | None] = {}
+    for key in api_keys.NAMES:
+        try:
+            by_api[key] = in_api(key)
+        except StubError:
+            continue
+    if not by_api:
+        raise StubError("no request has such a field", f"where.{path}")
+    return by_api

@@ -1,0 +1,109 @@
+"""Near misses: of what did not match, what comes nearest, field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mockraft.server.stubs.fields import shown
+from mockraft.server.stubs.match import Asked, Match, asked_in
+
+if TYPE_CHECKING:
+    from mockraft.server.stubs.stub import Stub
+
+NEAR_MISSES = 3
+"""How many are told (WireMock's NearMissCalculator.NEAR_MISS_COUNT)."""
+
+_API_WEIGHT = 4
+"""Another API is further away than any field of the right one."""
+
+
+class Judged(NamedTuple):
+    """One condition: what it looked at, what it wanted, what there was instead, and whether it held."""
+
+    path: str
+    expected: Any
+    actual: Any
+    held: bool
+
+    def __str__(self) -> str:
+        return f"{'✓' if self.held else '✗'} {self.path}: wanted {self.expected!r}, there was {self.actual!r}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The condition as JSON."""
+        return {"field": self.path, "expected": self.expected, "actual": self.actual, "held": self.held}
+
+
+@dataclass(frozen=True)
+class NearMiss:
+    """A stub (None: a match was looked for) and an exchange; `distance` is 0 for a match, 1 for nothing in common."""
+
+    stub: Stub | None
+    exchange: Any
+    conditions: tuple[Judged, ...]
+    distance: float
+
+    def describe(self) -> str:
+        """The near miss in lines for people."""
+        of = f"stub {self.stub.id}" + (f" ({self.stub.name})" if self.stub.name else "") if self.stub else "the match"
+        return "\n".join([f"{self.exchange!r} and {of}:", *(f"  {condition}" for condition in self.conditions)])
+
+    def to_json(self) -> dict[str, Any]:
+        """The near miss as JSON; the exchange by its id."""
+        return {
+            "stub": self.stub.id if self.stub else None,
+            "request": getattr(self.exchange, "id", None),
+            "distance": round(self.distance, 3),
+            "conditions": [condition.to_json() for condition in self.conditions],
+        }
+
+
+def near_stubs(
+    exchange: Any, stubs: Iterable[Stub], scenarios: Mapping[str, str], limit: int = NEAR_MISSES
+) -> list[NearMiss]:
+    """The stubs that came nearest to serving an exchange."""
+    asked = exchange if isinstance(exchange, Asked) else asked_in(exchange)
+    found = [_miss(each, exchange, (*judge(each.match, asked), *_state(each, scenarios))) for each in stubs]
+    return nsmallest(limit, found, key=lambda miss: miss.distance)
+
+
+def nearest_exchanges(subject: Stub | Match, exchanges: Iterable[Any], limit: int = NEAR_MISSES) -> list[NearMiss]:
+    """The exchanges that came nearest to what a stub or a match wants; the newest first among equals."""
+    match, of = (subject, None) if isinstance(subject, Match) else (subject.match, subject)
+    found = [_miss(of, exchange, judge(match, asked_in(exchange))) for exchange in exchanges]
+    return nsmallest(limit, reversed(found), key=lambda miss: miss.distance)
+
+
+def judge(match: Match, asked: Asked) -> tuple[Judged, ...]:
+    """Every condition of a match, held against a request."""
+    is_other_api = bool(match.api) and asked.api_key not in match.api_keys
+    return tuple(
+        Judged(
+            condition.path,
+            shown(condition.expected),
+            # Another API's request has other fields; that there is none of this name says nothing new.
+            None if is_other_api and condition.path in match.where else shown(condition.actual(asked)),
+            condition.test(asked),
+        )
+        for condition in match.conditions
+    )
+
+
+def _state(stub: Stub, scenarios: Mapping[str, str]) -> list[Judged]:
+    judged = []
+    if not stub.enabled:
+        judged.append(Judged("enabled", True, False, False))
+    if stub.scenario is not None and stub.scenario.requires is not None:
+        state = scenarios.get(stub.scenario.name)
+        judged.append(Judged("scenario", stub.scenario.requires, state, stub.scenario.allows(state or "")))
+    if stub.is_spent:
+        judged.append(Judged("trigger", stub.trigger.to_json(), f"matched {stub.match_count} requests", False))
+    return judged
+
+
+def _miss(stub: Stub | None, exchange: Any, conditions: tuple[Judged, ...]) -> NearMiss:
+    weights = [(_API_WEIGHT if condition.path == "api" else 1, condition.held) for condition in conditions]
+    total = sum(weight for weight, _ in weights) or 1
+    return NearMiss(stub, exchange, conditions, sum(weight for weight, held in weights if not held) / total)

@@ -1,0 +1,102 @@
+"""What a stub's chain of actions comes to: compiled once, carried out for each request that the stub serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mockraft.server.stubs.chance import Chance
+from mockraft.server.stubs.errors import StubError
+
+if TYPE_CHECKING:
+    from mockraft.server.stubs.actions import Action
+    from mockraft.server.stubs.match import Asked
+
+Respond = Callable[[Any, "Asked"], Any]
+"""Of the API (its `request`, `response` and `error`) and what was asked, the response message."""
+
+
+class Plan:
+    """The course of one answer, in order.
+
+    1. `held_by`: nothing is answered, to this connection or client, until it is released.
+    2. `delays_before` pass, `request_changes` are made.
+    3. `respond` makes the response; without it the controller does, if it `passes`.
+    4. `response_changes` are made, `delays` pass, the response is written, `frame_edits` are made on its bytes.
+    5. They are sent if `is_sent`, and the connection ends as `end` says: "" for not at all, "close" or "reset".
+
+    One that `varies` has to be `resolved` for each request first.
+    """
+
+    __slots__ = (
+        "actions",
+        "delays",
+        "delays_before",
+        "end",
+        "frame_edits",
+        "held_by",
+        "is_sent",
+        "passes",
+        "raw",
+        "reason",
+        "request_changes",
+        "respond",
+        "response_changes",
+        "varies",
+    )
+
+    def __init__(self, actions: Sequence[Action]) -> None:
+        self.actions = tuple(actions)
+        self.varies = False
+        self.held_by = ""
+        self.delays_before: list[Callable[[Chance], int]] = []
+        self.request_changes: list[Callable[[Any], None]] = []
+        self.passes = False
+        self.respond: Respond | None = None
+        self.raw: bytes | None = None
+        self.response_changes: list[Callable[[Any], Any]] = []
+        self.delays: list[Callable[[Chance], int]] = []
+        self.frame_edits: list[Callable[[bytes, Chance], bytes]] = []
+        self.is_sent = True
+        self.end = ""
+        self.reason: list[str] = []
+        for index, action in enumerate(actions):
+            try:
+                if self.end or self.held_by:
+                    raise StubError(f"nothing can follow {actions[index - 1].name}")
+                action.extend(self)
+            except StubError as wrong:
+                raise wrong.within(f"[{index}]") from None
+        if not self.has_answer:
+            if self.end:
+                self.is_sent = False
+            elif self.is_sent and not self.held_by:
+                self.passes = True
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether it is decided who answers."""
+        return self.passes or self.respond is not None or self.raw is not None or self.varies
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether what is sent is what the controller answered to what was asked, if later."""
+        is_edited = bool(self.request_changes or self.response_changes or self.frame_edits or self.end)
+        return self.passes and self.is_sent and not is_edited
+
+    def resolved(self, number: int, api: Any, asked: Asked) -> Plan:
+        """The plan for the call of this number, from 1 on."""
+        plan = Plan([each for action in self.actions for each in action.resolve(number, api, asked)])
+        if plan.varies:
+            raise StubError("what answers gives cannot be answers again")
+        return plan
+
+    def take_answer(self) -> None:
+        """An action answers; StubError where another one does already."""
+        if self.has_answer:
+            raise StubError("an action before it answers already")
+
+    def let_pass(self) -> None:
+        """An action needs an answer to work on: the controller's where there is no other."""
+        if not self.has_answer:
+            self.passes = True

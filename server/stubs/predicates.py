@@ -1,0 +1,117 @@
+"""What a value must be like: equal, one of a list, or what an operator says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from mockraft.server.stubs.errors import StubError, snake, unknown
+
+Test = Callable[[Any], bool]
+Convert = Callable[[Any], Any]
+
+
+class Operator(NamedTuple):
+    """An operator by its name in JSON. `make` gets what is said after it, converted to the field's type if `typed`."""
+
+    name: str
+    summary: str
+    make: Callable[[Any], Test]
+    typed: bool = True
+
+
+def _contains(part: Any) -> Test:
+    return lambda value: value is not None and part in value
+
+
+def _starts_with(start: Any) -> Test:
+    return lambda value: isinstance(value, str) and value.startswith(start)
+
+
+def _regex(pattern: Any) -> Test:
+    found = re.compile(pattern)
+    return lambda value: isinstance(value, str) and found.search(value) is not None
+
+
+def _exists(wanted: Any) -> Test:
+    return lambda value: (value is not None) is wanted
+
+
+def _one_of(values: Any) -> Test:
+    return lambda value: value in values
+
+
+OPERATORS = {
+    operator.name: operator
+    for operator in (
+        Operator("eq", "is equal", lambda other: lambda value: bool(value == other)),
+        Operator("ne", "is not equal", lambda other: lambda value: bool(value != other)),
+        Operator("in", "is one of a list", _one_of),
+        Operator("contains", "a text has this part, a list this element", _contains, typed=False),
+        Operator("startsWith", "a text begins so", _starts_with, typed=False),
+        Operator("regex", "a part of a text matches this regular expression", _regex, typed=False),
+        Operator("gt", "is greater", lambda other: lambda value: value is not None and bool(value > other)),
+        Operator("gte", "is greater or equal", lambda other: lambda value: value is not None and bool(value >= other)),
+        Operator("lt", "is less", lambda other: lambda value: value is not None and bool(value < other)),
+        Operator("lte", "is less or equal", lambda other: lambda value: value is not None and bool(value <= other)),
+        Operator("exists", "true: there is a value; false: there is none", _exists, typed=False),
+        Operator("not", "is not like this: a value, a list or operators", lambda inner: inner, typed=False),
+    )
+}
+
+NAMES_IN_PYTHON = {
+    spelling: name for name in OPERATORS for spelling in (name, snake(name), name.lower(), snake(name) + "_")
+}
+"""How an operator may be spelled after `__`: `client_id__starts_with`, `broker_id__in`."""
+
+
+def predicate(expected: Any, convert: Convert, field: str) -> Test:
+    """The test that says whether a value is as expected; `convert` makes a field's value of one that was given.
+
+    Raises StubError, of an unknown operator or a value that the field cannot have; `field` is where that stands.
+    """
+    if callable(expected):
+        return lambda value: bool(expected(value))
+    if isinstance(expected, Mapping):
+        return _all_of([_operator(name, operand, convert, field) for name, operand in expected.items()])
+    if isinstance(expected, list | tuple | set | frozenset | range):
+        return _operator("in", expected, convert, field)
+    return _operator("eq", expected, convert, field)
+
+
+def any_of(test: Test) -> Test:
+    """The test for the list of values of a path with `[]`: one of them is enough."""
+    return lambda values: any(map(test, values))
+
+
+def _all_of(tests: list[Test]) -> Test:
+    if len(tests) == 1:
+        return tests[0]
+    return lambda value: all(test(value) for test in tests)
+
+
+def _operator(name: str, operand: Any, convert: Convert, field: str) -> Test:
+    spelled = NAMES_IN_PYTHON.get(name)
+    if spelled is None:
+        raise StubError(unknown("operator", name, OPERATORS), field)
+    operator = OPERATORS[spelled]
+    if spelled == "not":
+        inner = predicate(operand, convert, field)
+        return lambda value: not inner(value)
+    if spelled == "in":
+        if not isinstance(operand, list | tuple | set | frozenset | range):
+            raise StubError(f"in needs a list, got {operand!r}", field)
+        operand = operand if isinstance(operand, range) else [convert(element) for element in operand]
+    elif spelled == "exists" and not isinstance(operand, bool):
+        raise StubError(f"exists needs true or false, got {operand!r}", field)
+    elif spelled in ("startsWith", "regex") and not isinstance(operand, str):
+        raise StubError(f"{spelled} needs a text, got {operand!r}", field)
+    elif operator.typed:
+        operand = convert(operand)
+    if operand is None and spelled in ("gt", "gte", "lt", "lte"):
+        raise StubError(f"{spelled} needs a value, got null", field)
+    try:
+        return operator.make(operand)
+    except re.error as wrong:
+        raise StubError(f"{operand!r} is no regular expression: {wrong}", field) from None

@@ -1,0 +1,208 @@
+"""The stubs that a test has put in the way, found by what a request is so that those of others cost nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from mockraft.server.stubs.errors import StubError, unknown
+from mockraft.server.stubs.match import Asked
+from mockraft.server.stubs.near_misses import NearMiss, near_stubs, nearest_exchanges
+from mockraft.server.stubs.scenarios import STARTED
+from mockraft.server.stubs.stub import Stub
+
+
+class _Shelf:
+    """The stubs of one API, the first to ask first: those that name no broker, and by broker the same and its own."""
+
+    __slots__ = ("by_broker", "of_any")
+
+    def __init__(self, stubs: list[Stub]) -> None:
+        named = {broker_id for each in stubs for broker_id in each.match.broker_ids or ()}
+        self.of_any = tuple(each for each in stubs if each.match.broker_ids is None)
+        self.by_broker: dict[int, tuple[Stub, ...]] = dict.fromkeys(named, ())
+        if named:
+            ranks = {id(each): rank for rank, each in enumerate(stubs)}
+            own: dict[int, list[Stub]] = {broker_id: [] for broker_id in named}
+            for each in stubs:
+                for broker_id in each.match.broker_ids or ():
+                    own[broker_id].append(each)
+            for broker_id, theirs in own.items():
+                self.by_broker[broker_id] = tuple(sorted((*theirs, *self.of_any), key=lambda each: ranks[id(each)]))
+
+    def candidates(self, asked: Asked) -> tuple[Stub, ...]:
+        """The stubs that may match."""
+        if not self.by_broker:
+            return self.of_any
+        return self.by_broker.get(asked.broker_id, self.of_any)
+
+
+class Rack:
+    """Live stubs, the states of their scenarios, and who is blackholed.
+
+    `is_armed` says that requests must be shown to it at all. `strict`: a request that no stub matches is marked
+    `unmatched` in the journal; the controller answers it all the same.
+    """
+
+    def __init__(self) -> None:
+        self.is_armed = False
+        self.scenarios: dict[str, str] = {}
+        self._strict = False
+        self._stubs: dict[str, Stub] = {}
+        self._order: dict[str, int] = {}
+        self._added = 0
+        self._shelves: dict[int, _Shelf] = {}
+        self._held: dict[tuple[int, str, int | str], str] = {}
+
+    @property
+    def stubs(self) -> list[Stub]:
+        """The live stubs, in the order in which they are asked: by priority, among equals the newest first."""
+        return sorted(self._stubs.values(), key=lambda each: (-each.priority, -self._order[each.id]))
+
+    @property
+    def strict(self) -> bool:
+        """Whether requests that no stub matches are marked."""
+        return self._strict
+
+    @strict.setter
+    def strict(self, strict: bool) -> None:
+        self._strict = strict
+        self._changed()
+
+    def add(self, stub: Stub) -> Stub:
+        """Put a stub in the way; gives the live one. StubError when its id is taken."""
+        if stub.id in self._stubs:
+            raise StubError(f"there is a stub {stub.id!r} already", "id")
+        self._added += 1
+        name = stub.id
+        while not name or (name in self._stubs and not stub.id):
+            name = f"stub-{self._added}" if not name else f"{name}-{self._added}"
+        live = replace(stub, id=name)
+        self._order[name] = self._added
+        if live.scenario is not None:
+            self.scenarios.setdefault(live.scenario.name, STARTED)
+        return self._place(live)
+
+    def replace(self, stub_id: str, stub: Stub) -> Stub:
+        """Put another stub in the place of one, under its id and with fresh counts. KeyError for an unknown id."""
+        self.get(stub_id)
+        self._release_held_by(stub_id)
+        return self._place(replace(stub, id=stub_id))
+
+    def get(self, stub_id: str) -> Stub:
+        """A live stub. KeyError for an unknown id."""
+        try:
+            return self._stubs[stub_id]
+        except KeyError:
+            raise KeyError(unknown("stub", stub_id, self._stubs) if self._stubs else "there are no stubs") from None
+
+    def remove(self, stub: str | Stub) -> Stub:
+        """Take a stub away, by its id or as it is; whom it blackholed is released. KeyError for an unknown id."""
+        gone = self.get(stub if isinstance(stub, str) else stub.id)
+        del self._stubs[gone.id], self._order[gone.id]
+        self._release_held_by(gone.id)
+        self._changed()
+        return gone
+
+    def reset(self) -> None:
+        """Take everything away, scenarios and strict mode included, and release everybody."""
+        self._stubs.clear()
+        self._order.clear()
+        self.scenarios.clear()
+        self._held.clear()
+        self.strict = False
+
+    def set_scenario(self, name: str, state: str = STARTED) -> None:
+        """Put a scenario into a state. KeyError for one that no stub is part of."""
+        if name not in self.scenarios:
+            raise KeyError(unknown("scenario", name, self.scenarios) if self.scenarios else "there are no scenarios")
+        self.scenarios[name] = state
+
+    def reset_scenarios(self) -> None:
+        """Put every scenario back to where it began."""
+        for name in self.scenarios:
+            self.scenarios[name] = STARTED
+
+    def unused(self) -> list[Stub]:
+        """The stubs that are switched on and have never served."""
+        return [each for each in self.stubs if each.enabled and not each.called]
+
+    def near_misses(self, subject: Any, exchanges: Iterable[Any] = (), limit: int = 3) -> list[NearMiss]:
+        """What comes nearest: to an exchange, the stubs here; to a stub or a match, of these exchanges. Best first."""
+        if hasattr(subject, "api_key"):
+            return near_stubs(subject, self.stubs, self.scenarios, limit)
+        return nearest_exchanges(subject, exchanges, limit)
+
+    def match(self, asked: Asked) -> Stub | None:
+        """The stub that serves a request, which is counted, and its scenario goes on; None where there is none."""
+        shelf = self._shelves.get(asked.api_key)
+        if shelf is None:
+            shelf = self._shelves[asked.api_key] = self._shelf(asked.api_key)
+        for candidate in shelf.candidates(asked):
+            for test in candidate.match.tests:
+                if not test(asked):
+                    break
+            else:
+                if self._serves(candidate):
+                    return candidate
+        return None
+
+    def hold(self, stub: Stub, asked: Asked) -> None:
+        """Blackhole who asked."""
+        self._held[self._key(asked, stub.plan.held_by)] = stub.id
+
+    def holder(self, asked: Asked) -> Stub | None:
+        """The stub that blackholes who asks."""
+        if not self._held:
+            return None
+        for by in ("connection", "clientId"):
+            stub_id = self._held.get(self._key(asked, by))
+            if stub_id is not None and self._stubs[stub_id].enabled:
+                return self._stubs[stub_id]
+        return None
+
+    @property
+    def blackholed(self) -> list[dict[str, Any]]:
+        """Who is blackholed: the node, the client id or connection, and by which stub."""
+        return [{"node": node, by: who, "stub": stub_id} for (node, by, who), stub_id in self._held.items()]
+
+    def release(self, *, client_id: str | None = None, connection: int | None = None) -> int:
+        """Answer a blackholed client or connection again, or everybody; gives how many are released."""
+        wanted = {("clientId", client_id), ("connection", connection)}
+        everybody = client_id is None and connection is None
+        released = [key for key in self._held if everybody or key[1:] in wanted]
+        for key in released:
+            del self._held[key]
+        return len(released)
+
+    def _serves(self, stub: Stub) -> bool:
+        scenario = stub.scenario
+        if not stub.enabled or (scenario is not None and not scenario.allows(self.scenarios[scenario.name])):
+            return False
+        stub.match_count += 1
+        if not stub.trigger.fires(stub.match_count):
+            return False
+        stub.call_count += 1
+        if scenario is not None and scenario.then is not None:
+            self.scenarios[scenario.name] = scenario.then
+        return True
+
+    def _shelf(self, api_key: int) -> _Shelf:
+        return _Shelf([each for each in self.stubs if not each.match.api_keys or api_key in each.match.api_keys])
+
+    def _place(self, live: Stub) -> Stub:
+        self._stubs[live.id] = live
+        self._changed()
+        return live
+
+    def _changed(self) -> None:
+        self._shelves.clear()
+        self.is_armed = bool(self._stubs) or self._strict
+
+    def _release_held_by(self, stub_id: str) -> None:
+        self._held = {key: holder for key, holder in self._held.items() if holder != stub_id}
+
+    @staticmethod
+    def _key(asked: Asked, by: str) -> tuple[int, str, int | str]:
+        return (asked.node, by, asked.connection if by == "connection" else asked.client_id or "")

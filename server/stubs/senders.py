@@ -1,0 +1,28 @@
+"""Which broker a request comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mockraft.wire import api_keys
+
+
+def sender(request: Any) -> int:
+    """The id of the broker that a request says it comes from (of UnregisterBroker, whom it is about); -1 if none."""
+    broker_id: int = getattr(request, "broker_id", -1)
+    if broker_id >= 0:
+        return broker_id
+    broker_id = getattr(request, "replica_id", -1)
+    state = getattr(request, "replica_state", None)
+    return broker_id if broker_id >= 0 or state is None else int(state.replica_id)
+
+
+def names_sender(request: Any) -> bool:
+    """Whether the broker that a request names is who sent it."""
+    return bool(request.api_key != api_keys.UNREGISTER_BROKER)
+
+
+def sender_by_client_id(client_id: str | None) -> int:
+    """The id of the broker that calls itself so: Kafka's are `1` to controllers and `raft-client-1` for the log."""
+    number = (client_id or "").removeprefix("raft-client-")
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1

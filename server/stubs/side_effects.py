@@ -1,0 +1,170 @@
+"""Answers that differ from call to call: a list of them, any iterable, or a function that is asked each time."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mockraft.server.stubs.actions import (
+    Action,
+    Answer,
+    InjectError,
+    Keys,
+    PassThrough,
+    action_from_json,
+    known_actions,
+)
+from mockraft.server.stubs.errors import StubError
+from mockraft.server.stubs.fields import shown
+from mockraft.wire import error_codes
+from mockraft.wire.message import Message
+
+if TYPE_CHECKING:
+    from mockraft.server.stubs.match import Asked
+    from mockraft.server.stubs.plan import Plan
+
+EXHAUSTED = ("stick", "passThrough")
+
+
+@dataclass(frozen=True)
+class Answers(Action):
+    """One of `values` for each call, or what the function gives for a request.
+
+    A value is a response (a message, or its fields), an error's name or number, an action or several, an exception
+    (the answer is UNKNOWN_SERVER_ERROR, the journal has the traceback), a function, or None for the controller's own
+    answer. A function gets the request and, if it takes two arguments, what else is known of it (`Asked`). When a list
+    is over its last value sticks, unless `exhausted` is "passThrough".
+    """
+
+    values: Any
+    exhausted: str = "stick"
+    _taken: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+    _rest: list[Iterator[Any]] = field(default_factory=list, init=False, repr=False, compare=False)
+    name: ClassVar[str] = "answers"
+    summary: ClassVar[str] = (
+        "One after the other, a call each: actions, in Python also responses, functions and anything iterable. The "
+        "last one sticks, unless `exhausted` is `passThrough`."
+    )
+    example: ClassVar[Any] = [{"injectError": "NOT_CONTROLLER"}, "passThrough"]
+    main: ClassVar[str | None] = "values"
+    takes_whole: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        exhausted = "passThrough" if self.exhausted == "pass_through" else self.exhausted
+        object.__setattr__(self, "exhausted", exhausted)
+        if exhausted not in EXHAUSTED:
+            raise StubError(f"expected {' or '.join(EXHAUSTED)}, got {exhausted!r}", "exhausted")
+        if isinstance(self.values, str | bytes | Mapping) or not (
+            callable(self.values) or isinstance(self.values, Iterable)
+        ):
+            raise StubError(f"expected a list of answers, got {self.values!r}")
+        if isinstance(self.values, list | tuple):
+            if not self.values:
+                raise StubError("expected at least one answer")
+            for index, value in enumerate(self.values):
+                _check(value, index)
+
+    def extend(self, plan: Plan) -> None:
+        """What it gives for a call answers that call."""
+        plan.take_answer()
+        plan.varies = True
+
+    def check(self, keys: Keys) -> None:
+        """What is known of the answers beforehand fits the APIs."""
+        for index, value in enumerate(self.values if isinstance(self.values, list | tuple) else ()):
+            if callable(value) or isinstance(value, BaseException):
+                continue
+            try:
+                for action in as_actions(value):
+                    action.check(keys)
+            except StubError as wrong:
+                raise wrong.within(f"[{index}]") from None
+
+    def to_json(self) -> dict[str, Any]:
+        """The action as JSON, as far as JSON can say it."""
+        values = self.values
+        tree = [_json(value) for value in values] if isinstance(values, list | tuple) else shown_source(values)
+        return {self.name: tree, **({"exhausted": self.exhausted} if self.exhausted != "stick" else {})}
+
+    def resolve(self, number: int, api: Any, asked: Asked) -> Sequence[Action]:
+        """What is done for the stub's call of this number, from 1 on."""
+        values = self.values
+        if isinstance(values, list | tuple):
+            is_over, value = number > len(values), values[min(number, len(values)) - 1]
+        elif callable(values):
+            is_over, value = False, values
+        else:
+            is_over, value = self._next()
+        if is_over and self.exhausted == "passThrough":
+            return (PassThrough(),)
+        for _ in range(2):
+            if callable(value) and not isinstance(value, type):
+                value = _call(value, asked)
+        if isinstance(value, BaseException) or (isinstance(value, type) and issubclass(value, BaseException)):
+            raise value
+        return as_actions(value)
+
+    def _next(self) -> tuple[bool, Any]:
+        """The next value of an iterator, or the last one again: whether it is over, and the value."""
+        if not self._rest:
+            self._rest.append(iter(self.values))
+        for value in self._rest[0]:
+            self._taken[:] = [value]
+            return False, value
+        if not self._taken:
+            return True, None
+        return True, self._taken[0]
+
+
+def as_actions(value: Any) -> Sequence[Action]:
+    """The actions that a value of `answers` stands for. Raises StubError."""
+    if value is None:
+        return (PassThrough(),)
+    if isinstance(value, Action):
+        return (value,)
+    if isinstance(value, list | tuple):
+        return tuple(action_from_json(each) for each in value)
+    if type(value) is int:
+        return (InjectError(value),)
+    if isinstance(value, str):
+        is_error = value.upper() in error_codes.NAMES.values()
+        return (InjectError(value) if is_error else action_from_json(value),)
+    if isinstance(value, Mapping) and value.keys() & known_actions().keys():
+        return (action_from_json(value),)
+    if isinstance(value, Message | Mapping) or hasattr(value, "__dataclass_fields__"):
+        return (Answer(value),)
+    raise StubError(f"expected a response, an error's name or an action, got {value!r}")
+
+
+def shown_source(values: Any) -> str:
+    """What JSON can say of a function or an iterator."""
+    return str(shown(values)) if callable(values) else f"<python {type(values).__name__}>"
+
+
+def _check(value: Any, index: int) -> None:
+    if callable(value) or isinstance(value, BaseException):
+        return
+    try:
+        as_actions(value)
+    except StubError as wrong:
+        raise wrong.within(f"[{index}]") from None
+
+
+def _json(value: Any) -> Any:
+    if callable(value) or isinstance(value, BaseException):
+        return shown_source(value)
+    actions = [action.to_json() for action in as_actions(value)]
+    return actions[0] if len(actions) == 1 else actions
+
+
+def _call(function: Callable[..., Any], asked: Asked) -> Any:
+    try:
+        inspect.signature(function).bind(asked.request, asked)
+    except TypeError:
+        return function(asked.request)
+    return function(asked.request, asked)
+
+
+ACTIONS: Sequence[type[Action]] = (Answers,)

@@ -1,0 +1,285 @@
+"""A stub: which requests, when, and what is done instead. `stub("BrokerHeartbeat").once().drop()` makes one.
+
+Every method gives another stub, so a stub can be kept, varied and used again. What `Rack.add` gives back is the live
+one: it counts.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mockraft.server.stubs import frame_edits
+from mockraft.server.stubs.actions import (
+    Action,
+    Answer,
+    Change,
+    DelayOn,
+    FieldChange,
+    InjectError,
+    PassThrough,
+    UnknownTaggedField,
+    actions_from_json,
+)
+from mockraft.server.stubs.endings import Blackhole, DisconnectOn, Drop, Reset
+from mockraft.server.stubs.errors import StubError, read_parameters, unknown, write_parameters
+from mockraft.server.stubs.match import Asked, Match, keywords
+from mockraft.server.stubs.plan import Plan
+from mockraft.server.stubs.scenarios import Scenario
+from mockraft.server.stubs.side_effects import Answers
+from mockraft.server.stubs.triggers import OnCall, Once, Times, Trigger, WithProbability, trigger_from_json
+
+CALLS_KEPT = 128
+
+_FIELDS = ("id", "name", "priority", "enabled", "match", "trigger", "scenario", "actions")
+_READ_ONLY = ("calls", "matched", "lastServedMs")
+
+
+@dataclass(slots=True)
+class Stub:
+    """A stub, as a value and, in a rack, live.
+
+    Of those that match, the one of the highest `priority` serves, among equals the newest. Live: `call_count` is how
+    often it served, `match_count` how often it matched and its scenario allowed it (a trigger may have said no),
+    `calls` the last exchanges that it served (128 at most), `last_served_ms` when that was. Raises StubError.
+    """
+
+    match: Match = field(default_factory=Match)
+    trigger: Trigger = field(default_factory=Trigger)
+    actions: tuple[Action, ...] = ()
+    scenario: Scenario | None = None
+    priority: int = 0
+    name: str = ""
+    id: str = ""
+    enabled: bool = True
+    call_count: int = field(default=0, init=False, compare=False)
+    match_count: int = field(default=0, init=False, compare=False)
+    last_served_ms: int | None = field(default=None, init=False, compare=False)
+    calls: deque[Any] = field(default_factory=lambda: deque(maxlen=CALLS_KEPT), init=False, compare=False, repr=False)
+    plan: Plan = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            self.plan = Plan(self.actions)
+            for index, action in enumerate(self.actions):
+                try:
+                    action.check(self.match.api_keys)
+                except StubError as wrong:
+                    raise wrong.within(action.name).within(f"[{index}]") from None
+        except StubError as wrong:
+            raise wrong.within("actions") from None
+
+    @property
+    def called(self) -> bool:
+        """Whether it has served."""
+        return self.call_count > 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether its trigger never fires again."""
+        return self.trigger.is_spent(self.match_count)
+
+    def once(self) -> Stub:
+        """Serves the first matching request only."""
+        return replace(self, trigger=Once())
+
+    def on_call(self, number: int) -> Stub:
+        """Serves only the matching request of this number, counted from 1."""
+        return replace(self, trigger=OnCall(number))
+
+    def times(self, times: int) -> Stub:
+        """Serves the first so many matching requests."""
+        return replace(self, trigger=Times(times))
+
+    def every_time(self) -> Stub:
+        """Serves every matching request, which is what a stub does unless told otherwise."""
+        return replace(self, trigger=Trigger())
+
+    def with_probability(self, probability: float, seed: int = 0) -> Stub:
+        """Serves each matching request with this probability; the same seed picks the same ones."""
+        return replace(self, trigger=WithProbability(probability, seed))
+
+    def in_scenario(self, name: str, *, requires: str | None = None, then: str | None = None) -> Stub:
+        """Serves only while the scenario is in the state `requires`, and then puts it into `then`."""
+        return replace(self, scenario=Scenario(name, requires, then))
+
+    def with_priority(self, priority: int) -> Stub:
+        """Higher is asked first; 0 is the default."""
+        return replace(self, priority=priority)
+
+    def named(self, name: str, *, id: str = "") -> Stub:  # noqa: A002
+        """With a name for people, and an id to find it by."""
+        return replace(self, name=name, id=id or self.id)
+
+    def where(self, conditions: Mapping[str, Any] | None = None, **fields: Any) -> Stub:
+        """With more conditions on the request's fields."""
+        more = replace(self.match, where={**self.match.where, **(conditions or {})})
+        return replace(self, match=more.and_where(**fields))
+
+    def then(self, *actions: Action | Mapping[str, Any] | str) -> Stub:
+        """With more actions, as objects or as JSON."""
+        return replace(self, actions=(*self.actions, *actions_from_json(actions)))
+
+    def inject_error(self, error: str | int, message: str | None = None) -> Stub:
+        """Answers with an error, said as the API says errors."""
+        return self.then(InjectError(error, message))
+
+    def answer(self, body: Any = None, /, **fields: Any) -> Stub:
+        """Answers with a response message, or one made of these fields; the others keep their defaults."""
+        if body is not None and fields:
+            raise StubError("give a response or its fields, not both", "answer")
+        return self.then(Answer(fields if body is None else body))
+
+    def answers(self, values: Callable[..., Any] | Iterable[Any], *, exhausted: str = "stick") -> Stub:
+        """Answers call by call: see `Answers`. The last value sticks, unless `exhausted="pass_through"`."""
+        return self.then(Answers(values, exhausted))
+
+    def change(self, *, request: FieldChange | None = None, response: FieldChange | None = None) -> Stub:
+        """Lets the controller answer, but changes fields of the request before or of the response after."""
+        return self.then(Change(request or {}, response or {}))
+
+    def pass_through(self) -> Stub:
+        """Lets the controller answer; the stub only counts, or acts on that answer."""
+        return self.then(PassThrough())
+
+    def drop(self) -> Stub:
+        """Sends nothing; the connection goes on."""
+        return self.then(Drop())
+
+    def delay_on(self, ms: int, jitter_ms: int = 0, *, before: bool = False, seed: int = 0) -> Stub:
+        """Answers so many milliseconds later; with `before` the controller sees the request only then."""
+        return self.then(DelayOn(ms, jitter_ms, before, seed))
+
+    def disconnect_on(self) -> Stub:
+        """Closes the connection, after an answer of the actions before it."""
+        return self.then(DisconnectOn())
+
+    def reset(self) -> Stub:
+        """Breaks the connection off with a TCP reset, after an answer of the actions before it."""
+        return self.then(Reset())
+
+    def blackhole(self, by: str = "clientId") -> Stub:
+        """Answers this client (or, by "connection", this connection) nothing any more until the rack releases it."""
+        return self.then(Blackhole("clientId" if by == "client_id" else by))
+
+    def unknown_tagged_field(self, tag: int, data: bytes | str = b"") -> Stub:
+        """Adds a tagged field that no schema knows to the response; `data` are bytes or hexadecimal digits."""
+        return self.then(UnknownTaggedField(tag, data.hex() if isinstance(data, bytes) else data))
+
+    def wrong_correlation_id(self, by: int = 1) -> Stub:
+        """Answers with a correlation id that is so much off."""
+        return self.then(frame_edits.WrongCorrelationId(by))
+
+    def wrong_length(self, by: int = 1) -> Stub:
+        """Answers with a frame whose length is so much off."""
+        return self.then(frame_edits.WrongLength(by))
+
+    def truncate(self, bytes: int) -> Stub:  # noqa: A002
+        """Sends only the first so many bytes of the answer."""
+        return self.then(frame_edits.Truncate(bytes))
+
+    def corrupt(self, bytes: int = 1, *, seed: int = 0) -> Stub:  # noqa: A002
+        """Changes so many bytes of the answer's body."""
+        return self.then(frame_edits.Corrupt(bytes, seed))
+
+    def duplicate(self, times: int = 2) -> Stub:
+        """Sends the answer so many times."""
+        return self.then(frame_edits.Duplicate(times))
+
+    def raw(self, data: bytes | str) -> Stub:
+        """Sends these bytes (or hexadecimal digits), as they are, in place of an answer."""
+        return self.then(frame_edits.Raw(data.hex() if isinstance(data, bytes) else data))
+
+    def to_json(self) -> dict[str, Any]:
+        """The stub as JSON, with what it has counted."""
+        tree: dict[str, Any] = {
+            "id": self.id,
+            "name": self.name,
+            "priority": self.priority,
+            "enabled": self.enabled,
+            "match": self.match.to_json(),
+            "trigger": self.trigger.to_json(),
+            "scenario": None if self.scenario is None else write_parameters(self.scenario),
+            "actions": [action.to_json() for action in self.actions],
+            "calls": self.call_count,
+            "matched": self.match_count,
+            "lastServedMs": self.last_served_ms,
+        }
+        return {name: value for name, value in tree.items() if value not in ("", None)}
+
+    @classmethod
+    def from_json(cls, tree: Any) -> Stub:
+        """The stub that JSON says; what only a live one has is ignored. Raises StubError that names the field."""
+        if not isinstance(tree, Mapping):
+            raise StubError(f"expected an object, got {tree!r}")
+        for name in tree:
+            if name not in _FIELDS and name not in _READ_ONLY:
+                raise StubError(unknown("field of a stub", name, _FIELDS), str(name))
+        plain = {name: tree[name] for name in ("id", "name", "priority", "enabled") if name in tree}
+        for name, value in plain.items():
+            kind = {"priority": int, "enabled": bool}.get(name, str)
+            if type(value) is not kind:
+                raise StubError(f"expected {kind.__name__}, got {value!r}", name)
+        parts: dict[str, Any] = {}
+        for name, read in _READERS.items():
+            if tree.get(name) is not None:
+                try:
+                    parts[name] = read(tree[name])
+                except StubError as wrong:
+                    raise wrong.within(name) from None
+        return cls(**plain, **parts)
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "match": Match.from_json,
+    "trigger": trigger_from_json,
+    "scenario": lambda tree: _scenario(tree),
+    "actions": actions_from_json,
+}
+
+
+def _scenario(tree: Any) -> Scenario:
+    if not isinstance(tree, Mapping):
+        raise StubError(f"expected an object with a name, got {tree!r}")
+    return read_parameters(Scenario, tree, "scenario")
+
+
+def stub(
+    *api: str | int,
+    version: Any = None,
+    broker_id: Any = None,
+    client_id: Any = None,
+    connection: Any = None,
+    listener: Any = None,
+    node: Any = None,
+    principal: Any = None,
+    where: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> Stub:
+    """A stub for requests of an API, of one of several, or of any; without actions it lets the controller answer.
+
+    Every value may be one value, a list (one of them) or an object of operators; so may `where`'s, by field path.
+    Further keywords are fields of the request, with `__` before an operator or a field within:
+
+        stub("BrokerHeartbeat", broker_id=1, want_fence=True, current_metadata_offset__gte=5).times(2).drop()
+
+    Raises StubError, a ValueError, that names the field and those like it.
+    """
+    scopes = {
+        "version": version,
+        "broker_id": broker_id,
+        "client_id": client_id,
+        "connection": connection,
+        "listener": listener,
+        "node": node,
+        "principal": principal,
+    }
+    given = {name: value for name, value in scopes.items() if value is not None}
+    named = keywords(fields)
+    conditions = {**(where or {}), **named.pop("where", {})}
+    return Stub(Match(api=api or None, **{**given, **named}, where=conditions))
+
+
+__all__ = ["Asked", "Stub", "StubError", "stub"]

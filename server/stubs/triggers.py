@@ -1,0 +1,149 @@
+"""When a stub serves a request that it matches: each is asked with the number of the matching request, from 1 on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mockraft.server.stubs.chance import Chance
+from mockraft.server.stubs.errors import StubError, camel, snake, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """Every matching request."""
+
+    name: ClassVar[str] = "everyTime"
+    summary: ClassVar[str] = "every matching request (this is the default)"
+    parameter: ClassVar[str | None] = None
+
+    def fires(self, number: int) -> bool:
+        """Whether the matching request of this number is served."""
+        return True
+
+    def is_spent(self, number: int) -> bool:
+        """Whether none is served any more after so many."""
+        return False
+
+    def to_json(self) -> dict[str, Any]:
+        """The trigger as JSON."""
+        return {self.name: True if self.parameter is None else getattr(self, snake(self.parameter))}
+
+
+@dataclass(frozen=True, slots=True)
+class Times(Trigger):
+    """The first so many."""
+
+    times: int
+    name: ClassVar[str] = "times"
+    summary: ClassVar[str] = "the first so many matching requests"
+    parameter: ClassVar[str | None] = "times"
+
+    def __post_init__(self) -> None:
+        _check_count(self.times, self.name)
+
+    def fires(self, number: int) -> bool:
+        """Whether it is among the first."""
+        return number <= self.times
+
+    def is_spent(self, number: int) -> bool:
+        """Whether there were so many."""
+        return number >= self.times
+
+
+@dataclass(frozen=True, slots=True)
+class Once(Trigger):
+    """The first one."""
+
+    name: ClassVar[str] = "once"
+    summary: ClassVar[str] = "the first matching request"
+
+    def fires(self, number: int) -> bool:
+        """Whether it is the first."""
+        return number == 1
+
+    def is_spent(self, number: int) -> bool:
+        """Whether there was one."""
+        return number >= 1
+
+
+@dataclass(frozen=True, slots=True)
+class OnCall(Trigger):
+    """Only that one."""
+
+    on_call: int
+    name: ClassVar[str] = "onCall"
+    summary: ClassVar[str] = "the matching request of this number alone, counted from 1"
+    parameter: ClassVar[str | None] = "onCall"
+
+    def __post_init__(self) -> None:
+        _check_count(self.on_call, self.name)
+
+    def fires(self, number: int) -> bool:
+        """Whether it is the one."""
+        return number == self.on_call
+
+    def is_spent(self, number: int) -> bool:
+        """Whether it is over."""
+        return number >= self.on_call
+
+
+@dataclass(frozen=True, slots=True)
+class WithProbability(Trigger):
+    """Each with this probability; the same seed picks the same ones."""
+
+    with_probability: float
+    seed: int = 0
+    name: ClassVar[str] = "withProbability"
+    summary: ClassVar[str] = "each matching request with this probability; the same `seed` picks the same ones"
+    parameter: ClassVar[str | None] = "withProbability"
+
+    def __post_init__(self) -> None:
+        given = self.with_probability
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+            raise StubError(f"expected a number from 0 to 1, got {given!r}", self.name)
+        if type(self.seed) is not int:
+            raise StubError(f"expected an integer, got {self.seed!r}", "seed")
+
+    def fires(self, number: int) -> bool:
+        """Whether chance has it so."""
+        return Chance(self.seed, number).random() < self.with_probability
+
+    def to_json(self) -> dict[str, Any]:
+        """The trigger as JSON."""
+        return {self.name: self.with_probability, "seed": self.seed}
+
+
+TRIGGERS: dict[str, type[Trigger]] = {kind.name: kind for kind in (Trigger, Once, Times, OnCall, WithProbability)}
+"""The triggers by their name in JSON."""
+
+
+def trigger_from_json(tree: Any) -> Trigger:
+    """The trigger that JSON says: `{"times": 2}`, or only a name where there is nothing to say. Raises StubError."""
+    if isinstance(tree, str):
+        tree = {tree: True}
+    if not isinstance(tree, Mapping):
+        raise StubError(f"expected an object such as {{'times': 2}}, got {tree!r}")
+    given = {camel(str(name)): value for name, value in tree.items()}
+    named = [name for name in given if name in TRIGGERS]
+    strange = [name for name in given if name not in TRIGGERS and name != "seed"]
+    if strange:
+        raise StubError(unknown("trigger", strange[0], TRIGGERS), strange[0])
+    if len(named) != 1:
+        raise StubError(f"expected one of {', '.join(TRIGGERS)}, got {tree!r}")
+    kind, value = TRIGGERS[named[0]], given[named[0]]
+    if kind is WithProbability:
+        return WithProbability(value, given.get("seed", 0))
+    if "seed" in given:
+        raise StubError(f"{named[0]} takes no seed", "seed")
+    if kind.parameter is not None:
+        return kind(value)  # type: ignore[call-arg]
+    if value is not True:
+        raise StubError(f"expected true, got {value!r}", named[0])
+    return kind()
+
+
+def _check_count(value: Any, field: str) -> None:
+    if type(value) is not int or value < 1:
+        raise StubError(f"expected a number from 1 on, got {value!r}", field)

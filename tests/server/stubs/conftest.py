@@ -1,0 +1,54 @@
+"""A controller on a socket, its rack, and a client that asks for heartbeats."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from mockraft import Controller
+from mockraft.server.stubs.rack import Rack
+from mockraft.wire import client
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+
+
+class Asker:
+    """A client's connection."""
+
+    def __init__(self, connection: client.KafkaConnection) -> None:
+        self.connection = connection
+
+    async def heartbeat(self, **fields: Any) -> Any:
+        return await self.connection.send(BrokerHeartbeatRequest(**{"broker_id": 1, **fields}))
+
+    async def code(self, **fields: Any) -> int:
+        return int((await self.heartbeat(**fields)).error_code)
+
+
+@pytest.fixture
+async def controller() -> AsyncIterator[Controller]:
+    async with Controller() as controller:
+        yield controller
+
+
+@pytest.fixture
+def rack(controller: Controller) -> Rack:
+    return controller.double.script.rack
+
+
+@pytest.fixture
+async def connect(controller: Controller) -> AsyncIterator[Callable[..., Any]]:
+    async with contextlib.AsyncExitStack() as connections:
+
+        async def connect(client_id: str = "test", request_timeout_ms: int = 20_000) -> Asker:
+            made = await client.connect(
+                controller.host, controller.port, client_id=client_id, request_timeout_ms=request_timeout_ms
+            )
+            connections.push_async_callback(made.close)
+            return Asker(made)
+
+        yield connect
+
+
+@pytest.fixture
+async def asker(connect: Callable[..., Any]) -> Any:
+    return await connect()

@@ -1,0 +1,61 @@
+"""What stubs do, seen from a client's socket."""
+
+from typing import Any
+
+import pytest
+from mockraft import stub
+from mockraft.wire import error_codes
+from mockraft.wire.client import DisconnectedError
+
+UNKNOWN_BROKER = error_codes.STALE_BROKER_EPOCH
+"""What the controller itself says to the heartbeat of a broker that it does not know."""
+
+
+async def test_an_error_is_said_as_often_as_the_trigger_says(rack: Any, asker: Any) -> None:
+    live = rack.add(stub("BrokerHeartbeat", want_fence=True).times(2).inject_error("NOT_CONTROLLER"))
+    codes = [await asker.code(want_fence=fence) for fence in (True, False, True, True)]
+    refused = error_codes.NOT_CONTROLLER
+    assert codes == [refused, UNKNOWN_BROKER, refused, UNKNOWN_BROKER]
+    assert (live.call_count, live.match_count, len(live.calls), live.called) == (2, 3, 2, True)
+
+
+async def test_the_journal_says_who_answered_and_why(controller: Any, rack: Any, asker: Any) -> None:
+    rack.add(stub("BrokerHeartbeat").named("moved", id="s").once().inject_error("NOT_CONTROLLER"))
+    await asker.code()
+    await asker.code()
+    first, second = controller.journal.exchanges(63)
+    assert (first.served_by, first.matched, first.unmatched, first.reason) == ("stub s", "s", False, None)
+    assert (second.served_by, second.matched) == ("controller", None)
+
+
+async def test_what_the_controller_answers_is_changed_on_its_way_out(rack: Any, asker: Any) -> None:
+    change = {"isFenced": False, "errorCode": "NONE", "should_shut_down": True}
+    rack.add(stub("BrokerHeartbeat").change(response=change).unknown_tagged_field(9000, "cafe"))
+    response = await asker.heartbeat()
+    assert (response.is_fenced, response.error_code, response.should_shut_down) == (False, 0, True)
+    assert response.unknown_tagged_fields == [(9000, b"\xca\xfe")]
+
+
+async def test_answers_come_one_after_the_other_and_the_last_one_sticks(rack: Any, asker: Any) -> None:
+    rack.add(stub("BrokerHeartbeat").answers(["NOT_CONTROLLER", {"errorCode": 5}, lambda request: None, 7]))
+    with pytest.raises(ValueError, match="expected a response"):
+        stub("BrokerHeartbeat").answers([object()])
+    assert [await asker.code() for _ in range(5)] == [41, 5, UNKNOWN_BROKER, 7, 7]
+
+
+async def test_a_function_that_raises_is_answered_and_told_in_the_journal(
+    controller: Any, rack: Any, asker: Any
+) -> None:
+    rack.add(stub("BrokerHeartbeat").once().answers(lambda request: 1 / 0))
+    assert await asker.code() == error_codes.UNKNOWN_SERVER_ERROR
+    assert await asker.code() == UNKNOWN_BROKER
+    (exchange, _) = controller.journal.exchanges(63)
+    assert "ZeroDivisionError" in exchange.failure
+
+
+async def test_a_reset_breaks_the_connection_off(controller: Any, rack: Any, asker: Any) -> None:
+    rack.add(stub("BrokerHeartbeat").reset())
+    with pytest.raises(DisconnectedError, match="reset by peer"):
+        await asker.code()
+    (exchange,) = controller.journal.exchanges(63)
+    assert (exchange.response_frame, exchange.reason) == (b"", "reset by stub stub-1")
