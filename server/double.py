@@ -69,6 +69,8 @@ class Double:
         """
         if state:
             self._alone.begin_anew()
+        for journal in self.journals.values():
+            journal.clear()
 
     @property
     def _clock(self) -> Clock:

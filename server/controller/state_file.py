@@ -37,14 +37,16 @@ class SavedState(NamedTuple):
     records: list[RecordAt]
 
 
-def write_state(path: Path, controller: Controller, now_ms: int) -> None:
-    """Save what the controller knows. OSError when the file cannot be written."""
+def write_state(path: Path, controller: Controller, now_ms: int) -> Path:
+    """Save what the controller knows, in a folder under Kafka's name for it. OSError when it cannot be written."""
     log, image = controller.log, controller.image
     snapshot_id = SnapshotId(log.end_offset, log.last_epoch)
     about = {"clusterId": controller.config.cluster_id, "endOffset": snapshot_id.end_offset}
     note = RecordAt(NoOpRecord(unknown_tagged_fields=[(_ABOUT_TAG, json.dumps(about).encode())]), 0)
     records = [*image.to_records(image.metadata_version), note]
+    path = path / snapshot_id.file_name if path.is_dir() else path
     path.write_bytes(_encode(snapshot_id, records, log, now_ms))
+    return path
 
 
 def read_state(path: Path) -> SavedState:

@@ -230,12 +230,13 @@ class State:
         """Have the active controller give up its epoch; a controller alone leads again after 1.5 s."""
         self._active.script(Raft.resign)
 
-    def save(self, path: str | Path) -> None:
-        """Write the whole state into a file that `Controller(state=path)` and `Double.load` begin with.
+    def save(self, path: str | Path) -> Path:
+        """Write the whole state into a file that `Controller(state=path)` and `Double.load` begin with; gives its path.
 
-        It is a snapshot as Kafka writes it, so `kafka-dump-log` and `kafka-metadata-shell` read it.
+        It is a snapshot as Kafka writes it. In a folder it gets the name that Kafka gives it, under which
+        `kafka-dump-log` and `kafka-metadata-shell` read it. OSError.
         """
-        write_state(Path(path), self._running.controller, self._running.clock.now_ms())
+        return write_state(Path(path), self._running.controller, self._running.clock.now_ms())
 
     @property
     def _running(self) -> RunningController:

@@ -74,6 +74,17 @@ async def test_a_reset_of_the_state_gives_a_new_controller_on_the_same_port() ->
         await client.close()
 
 
+async def test_a_reset_empties_the_journals_and_keeps_the_state() -> None:
+    async with Controller() as controller:
+        await (await connect(controller.host, controller.port)).close()
+        controller.double.state.append([{"type": "NoOpRecord", "record": {}}])
+        records = len(controller.double.state.metadata_log())
+        assert controller.journal.exchanges()
+        controller.double.reset()
+        assert controller.journal.exchanges() == []
+        assert len(controller.double.state.metadata_log()) >= records
+
+
 async def test_a_log_on_disk_is_not_thrown_away_by_a_reset(tmp_path: Path) -> None:
     async with Controller(data_dir=tmp_path) as controller:
         with pytest.raises(ValueError, match="its log is kept"):

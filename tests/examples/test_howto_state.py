@@ -1,0 +1,61 @@
+"""The state of a controller in a test: read it, change it, save it, move its clock."""
+
+from pathlib import Path
+
+from mockraft import Controller
+from mockraft.server.clock import VirtualClock
+
+
+async def test_what_the_controller_knows() -> None:
+    async with Controller(brokers=2) as controller:
+        state = controller.double.state
+
+        assert [broker.broker_id for broker in state.brokers() if not broker.fenced] == [1, 2]
+        assert state.features()["metadata.version"] == 30
+        assert state.quorum().leader_id == controller.node_id
+
+        unfenced = [line for line in state.metadata_log() if line.type == "BrokerRegistrationChangeRecord"]
+        assert unfenced[-1].record.fenced == -1
+
+
+async def test_commands_leave_records() -> None:
+    async with Controller(brokers=2) as controller:
+        state = controller.double.state
+        state.fence(2)
+        assert state.broker(2).fenced
+        assert state.metadata_log(-1)[0].type == "BrokerRegistrationChangeRecord"
+
+        retention = {"resourceType": 4, "resourceName": "", "name": "log.retention.ms", "value": "60000"}
+        (line,) = state.append([{"type": "ConfigRecord", "record": retention}])
+        assert line.offset == state.quorum().log_end_offset - 1
+
+
+async def test_a_state_is_saved_and_loaded(tmp_path: Path) -> None:
+    async with Controller(brokers=3) as controller:
+        controller.double.state.unregister(3)
+        saved = controller.double.state.save(tmp_path / "two-brokers")
+
+    async with Controller(state=saved) as controller:
+        assert [broker.broker_id for broker in controller.double.state.brokers()] == [1, 2]
+
+
+async def test_a_session_ends_without_a_sleep(tmp_path: Path) -> None:
+    async with Controller(brokers=1) as controller:
+        saved = controller.double.state.save(tmp_path / "one-broker")
+
+    async with Controller(state=saved, clock=VirtualClock(), session_timeout_ms=9_000) as controller:
+        double = controller.double
+        assert not double.state.broker(1).fenced
+        double.advance(9_000 + 9_000 // 8 + 1)
+        assert double.state.broker(1).fenced
+
+
+async def test_a_controller_restarts_and_begins_anew_on_its_port() -> None:
+    async with Controller() as controller:
+        port = controller.port
+        controller.double.restart()
+        assert controller.double.state.quorum().epoch == 2
+
+        controller.double.reset(state=True)
+        assert controller.double.state.quorum().epoch == 1
+        assert controller.port == port

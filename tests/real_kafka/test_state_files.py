@@ -1,0 +1,48 @@
+"""States that are saved and loaded: Kafka's tools read the file, and real brokers run on what it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mockraft import Controller
+from mockraft.kafka_processes import KafkaBroker, KafkaTool, wait_until
+
+pytestmark = pytest.mark.real_kafka
+
+CreateTopic = Callable[..., None]
+
+
+def test_a_saved_state_is_read_by_kafkas_tools_and_a_real_broker_runs_on_it(
+    tmp_path: Path, start_brokers: Callable[..., dict[int, KafkaBroker]], create_topic: CreateTopic
+) -> None:
+    with Controller.sync(session_timeout_ms=3_000) as controller:
+        controller.start_broker(7)
+        state = controller._controller.double.state
+        topic = {"name": "kept", "topicId": "AAAAAAAAAAAAAAAAAAAABQ"}
+        partition = {"partitionId": 0, "topicId": topic["topicId"], "replicas": [7], "isr": [7], "leader": 7}
+        partition |= {"leaderEpoch": 0, "partitionEpoch": 0, "directories": ["AAAAAAAAAAAAAAAAAAAAAQ"]}
+        partition |= {"removingReplicas": [], "addingReplicas": [], "leaderRecoveryState": 0}
+        records = [{"type": "TopicRecord", "record": topic}, {"type": "PartitionRecord", "record": partition}]
+        controller.call(lambda: state.append(records))
+        saved = controller.call(lambda: state.save(tmp_path))
+
+    printed = KafkaTool("kafka-dump-log").run("--cluster-metadata-decoder", "--files", str(saved))
+    assert re.search(r'"type":"TOPIC_RECORD","version":0,"data":\{"name":"kept"', printed)
+    assert '"type":"REGISTER_BROKER_RECORD"' in printed
+    assert "isvalid: false" not in printed
+
+    def shell_prints() -> bool:
+        shell = KafkaTool("kafka-metadata-shell").run("--snapshot", str(saved), "find", "/image")
+        return "/image/cluster/brokers/7\n" in shell and "/image/topics/byName/kept" in shell
+
+    assert wait_until(shell_prints, 30, "the saved state in kafka-metadata-shell")
+
+    with Controller.sync(state=saved) as controller:
+        brokers = start_brokers(controller.bootstrap, controller.cluster_id, 1)
+        create_topic(brokers[1].bootstrap, "new")
+        described = KafkaTool("kafka-topics").run("--bootstrap-server", brokers[1].bootstrap, "--list")
+        assert {"kept", "new"} <= set(described.split())
+        assert brokers[1].stop() == 143
