@@ -1,0 +1,98 @@
+// @ts-check
+/** Elements without markup: every string becomes a text node, so nothing that a client says is read as HTML. */
+
+/** @typedef {string | number | null | undefined | false | Node} Child */
+
+/**
+ * An element. Attributes that are functions listen (`onclick`), true is an empty attribute, false and null are none.
+ * @param {string} tag
+ * @param {Record<string, any>} [attributes]
+ * @param {...(Child | Child[])} children
+ * @returns {any}
+ */
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, String(value));
+  }
+  fill(element, ...children);
+  return element;
+}
+
+/**
+ * Have an element hold these and nothing else.
+ * @param {Element} element
+ * @param {...(Child | Child[])} children
+ */
+export function fill(element, ...children) {
+  const kept = children.flat().filter((child) => child !== null && child !== undefined && child !== false);
+  element.replaceChildren(...kept.map((child) => (child instanceof Node ? child : String(child))));
+}
+
+/**
+ * Set a text only where it differs, so that a selection or a screen reader is left in peace.
+ * @param {Element} element
+ * @param {string} text
+ */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/**
+ * One child per item, made once and told of changes, so that focus outlives a refresh.
+ * @template T
+ * @param {Element} container
+ * @param {(item: T) => string} keyOf
+ * @param {(item: T) => {element: Element, update: (item: T) => void}} make
+ * @returns {(items: T[]) => void}
+ */
+export function eachOf(container, keyOf, make) {
+  /** @type {Map<string, {element: Element, update: (item: T) => void}>} */
+  let made = new Map();
+  return (items) => {
+    const next = new Map();
+    for (const item of items) {
+      const key = keyOf(item);
+      const one = made.get(key) ?? make(item);
+      one.update(item);
+      next.set(key, one);
+    }
+    for (const [key, one] of made) if (!next.has(key)) one.element.remove();
+    /** @type {Element | null} */
+    let place = container.firstElementChild;
+    for (const { element } of next.values()) {
+      if (element === place) place = element.nextElementSibling;
+      else container.insertBefore(element, place);
+    }
+    made = next;
+  };
+}
+
+const NUMBER = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+
+/** @param {number | null | undefined} value */
+export const number = (value) => (value === null || value === undefined ? "–" : NUMBER.format(value));
+
+/** A count with its noun. @param {number} count @param {string} noun */
+export const many = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+
+/** Time of day with milliseconds, of the controller's clock. @param {number | null | undefined} ms */
+export function clockTime(ms) {
+  if (ms === null || ms === undefined) return "–";
+  const at = new Date(ms);
+  const two = (/** @type {number} */ part) => String(part).padStart(2, "0");
+  const seconds = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  return `${seconds}.${String(at.getMilliseconds()).padStart(3, "0")}`;
+}
+
+/** Tell what happened, to eyes and to screen readers. @param {string} text @param {"good" | "bad"} [tone] */
+export function announce(text, tone = "good") {
+  const place = document.getElementById("said");
+  if (!place) return;
+  place.className = `shown ${tone}`;
+  place.textContent = text;
+  clearTimeout(Number(place.dataset.timer));
+  place.dataset.timer = String(setTimeout(() => { place.className = ""; }, 5000));
+}

@@ -1,0 +1,162 @@
+// @ts-check
+/** The page's frame: panels by address, health, theme and the keyboard. */
+import { get } from "./api.js";
+import { announce, fill, h, number, say } from "./dom.js";
+import { brokersPanel } from "./panels/brokers.js";
+import { faultsPanel } from "./panels/faults.js";
+import { metadataLogPanel } from "./panels/metadata_log.js";
+import { overviewPanel } from "./panels/overview.js";
+import { requestsPanel } from "./panels/requests.js";
+import { stubsPanel } from "./panels/stubs.js";
+import { topicsPanel } from "./panels/topics.js";
+import { seen } from "./requests_seen.js";
+
+/**
+ * @typedef {object} Panel
+ * @property {HTMLElement} element
+ * @property {() => Promise<void> | void} refresh
+ * @property {number} everyMs
+ * @property {HTMLInputElement} [search]
+ * @property {Record<string, () => void>} [keys]
+ */
+
+/** @type {{id: string, title: string, make: () => Panel}[]} */
+const PANELS = [
+  { id: "overview", title: "Overview", make: overviewPanel },
+  { id: "requests", title: "Requests", make: requestsPanel },
+  { id: "brokers", title: "Brokers", make: brokersPanel },
+  { id: "topics", title: "Topics", make: topicsPanel },
+  { id: "log", title: "Log", make: metadataLogPanel },
+  { id: "stubs", title: "Stubs", make: stubsPanel },
+  { id: "faults", title: "Faults", make: faultsPanel },
+];
+const SHORTCUTS = [
+  ["1 … 7", "a panel"], ["/", "search"], ["↑ ↓ or k j, Page Up, Page Down, Home, End", "move in a list"],
+  ["Enter", "open what is chosen"], ["Escape", "close, or follow new lines again"], ["p", "pause the requests"],
+  ["n", "begin a stub"], ["t", "dark or light"], ["?", "this help"],
+];
+const THEMES = ["system", "dark", "light"];
+
+/** @type {Map<string, Panel>} */
+const made = new Map();
+const place = /** @type {HTMLElement} */ (document.getElementById("panel"));
+/** @type {Panel} */
+let current;
+
+/** @param {string} id */
+const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+function show() {
+  const found = PANELS.find(({ id }) => `#${id}` === location.hash) ?? PANELS[0];
+  let panel = made.get(found.id);
+  if (!panel) {
+    panel = found.make();
+    made.set(found.id, panel);
+    place.append(panel.element);
+  }
+  for (const other of made.values()) other.element.hidden = other !== panel;
+  current = panel;
+  document.title = `${found.title} · mockraft`;
+  for (const link of document.querySelectorAll("#panels a")) {
+    if (link.getAttribute("href") === `#${found.id}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.querySelector("#panels [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  refresh(panel);
+}
+
+let refreshing = 0;
+
+/** @param {Panel} panel */
+async function refresh(panel) {
+  const turn = ++refreshing;
+  try {
+    await panel.refresh();
+  } catch (problem) {
+    if (panel.element.dataset.problem !== String(problem)) announce(String(problem), "bad");
+    panel.element.dataset.problem = String(problem);
+  }
+  setTimeout(async () => {
+    while (document.hidden) await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
+    if (turn === refreshing) refresh(panel);
+  }, panel.everyMs);
+}
+
+/** @param {string} name @param {string} value @param {string} tone @param {string} [to] @param {string} [kind] */
+function fact(name, value, tone, to, kind = "") {
+  return h(to ? "a" : "span", { class: `fact ${tone} ${kind}`, href: to }, h("span", { class: "name" }, name), " ", h("b", {}, value));
+}
+
+async function refreshHealth() {
+  const bar = byId("health");
+  try {
+    const health = await get("v1/health");
+    fill(bar,
+      fact("", seen.isOpen ? "live" : "connecting", seen.isOpen ? "good dot" : "warn dot"),
+      fact("leader", health.leaderId ?? "none", health.leaderId === null ? "bad" : "", "#overview"),
+      fact("brokers", number(health.brokers.total), "", "#brokers"),
+      health.brokers.fenced > 0 && fact("fenced", number(health.brokers.fenced), "bad", "#brokers"),
+      fact("req/s", number(Math.round(seen.rate(health.nowMs))), "", "#requests"),
+      health.stubs > 0 && fact("stubs", number(health.stubs), "accent", "#stubs"),
+      health.faults > 0 && fact("faults", number(health.faults), "warn", "#faults"),
+      health.unmatched > 0 && fact("unmatched", number(health.unmatched), "warn", "#requests"),
+      health.failures > 0 && fact("failures", number(health.failures), "bad", "#requests"),
+      fact("cluster", health.clusterId, "minor"), fact("version", health.version, "minor"));
+  } catch {
+    fill(bar, fact("", "the controller does not answer", "bad dot"));
+  }
+  setTimeout(refreshHealth, 1000);
+}
+
+/** @param {string} theme */
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  localStorage.setItem("mockraft-theme", theme);
+  const button = byId("theme");
+  say(button, { system: "◐", dark: "●", light: "○" }[theme] ?? "◐");
+  button.setAttribute("aria-label", `Theme: ${theme}`);
+  button.title = `Theme: ${theme} (t)`;
+}
+
+function nextTheme() {
+  const at = THEMES.indexOf(document.documentElement.dataset.theme ?? "system");
+  setTheme(THEMES[(at + 1) % THEMES.length]);
+}
+
+function showHelp() {
+  const dialog = h("dialog", { class: "sheet", "aria-labelledby": "help-title" },
+    h("form", { method: "dialog" }, h("h2", { id: "help-title" }, "Keyboard"),
+      h("dl", { class: "facts keys" }, SHORTCUTS.flatMap(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)])),
+      h("button", { class: "main" }, "Close")));
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+/** @param {KeyboardEvent} event */
+function onKey(event) {
+  const target = /** @type {HTMLElement} */ (event.target);
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (target.matches("input, textarea, select")) {
+    if (event.key === "Escape") target.blur();
+    return;
+  }
+  const number = Number(event.key);
+  if (number >= 1 && number <= PANELS.length) location.hash = `#${PANELS[number - 1].id}`;
+  else if (event.key === "/" && current.search) current.search.focus();
+  else if (event.key === "?") showHelp();
+  else if (event.key === "t") nextTheme();
+  else if (current.keys?.[event.key]) current.keys[event.key]();
+  else return;
+  event.preventDefault();
+}
+
+fill(byId("panels"), PANELS.map(({ id, title }, at) => h("li", {}, h("a", { href: `#${id}`, "aria-keyshortcuts": String(at + 1) }, title))));
+setTheme(localStorage.getItem("mockraft-theme") ?? "system");
+byId("theme").addEventListener("click", nextTheme);
+byId("help").addEventListener("click", showHelp);
+document.addEventListener("keydown", onKey);
+window.addEventListener("hashchange", show);
+seen.start();
+show();
+refreshHealth();

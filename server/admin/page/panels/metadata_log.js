@@ -1,0 +1,113 @@
+// @ts-check
+/** The metadata log: records by offset, newest on top, decoded; older ones are fetched on request. */
+import { get } from "../api.js";
+import { Detail, copyButton, facts } from "../detail.js";
+import { announce, h, many, number, say } from "../dom.js";
+import { jsonView } from "../json_view.js";
+import { VirtualList } from "../virtual_list.js";
+
+const PAGE = 500;
+const KEPT_MAX = 10_000;
+
+const COLUMNS = [
+  { name: "Offset", kind: "id", cell: (/** @type {any} */ record) => number(record.offset) },
+  { name: "Epoch", kind: "num minor", cell: (/** @type {any} */ record) => record.epoch },
+  { name: "Type", kind: "type", cell: (/** @type {any} */ record) => h("b", {}, record.type) },
+  { name: "Record", kind: "grow code minor", cell: (/** @type {any} */ record) => shortened(record) },
+];
+
+/** @type {WeakMap<object, string>} */
+const texts = new WeakMap();
+
+/** @param {any} record */
+function textOf(record) {
+  let text = texts.get(record);
+  if (text === undefined) texts.set(record, text = JSON.stringify(record.record ?? null));
+  return text;
+}
+
+/** @param {any} record */
+const shortened = (record) => textOf(record).slice(0, 300).replaceAll('"', "");
+
+export function metadataLogPanel() {
+  /** @type {any[]} newest first */
+  let records = [];
+  let endOffset = 0;
+  const search = h("input", { type: "search", placeholder: "Search  /", "aria-label": "Search records", oninput: () => draw() });
+  const type = h("select", { "aria-label": "Type of record", onchange: () => draw() }, h("option", { value: "" }, "All types"));
+  const from = h("input", { class: "short", inputmode: "numeric", placeholder: "Go to offset", "aria-label": "Go to offset",
+    onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && goTo(Number(from.value)) });
+  const older = h("button", { type: "button", onclick: () => loadOlder().catch(told) }, "Older");
+  const count = h("span", { class: "count", role: "status", "aria-live": "off" });
+  const detail = new Detail("Record", () => { list.release(); list.element.focus(); });
+  const list = new VirtualList({
+    label: "Records", columns: COLUMNS, keyOf: (/** @type {any} */ record) => String(record.key), onOpen: open,
+    onActive: (/** @type {any} */ record) => detail.isOpen && open(record), empty: "No record, or none that matches.",
+  });
+  const types = new Set();
+
+  function draw(added = 0) {
+    const words = search.value.trim().toLowerCase();
+    const shown = records.filter((record) => (!type.value || record.type === type.value)
+      && (!words || `${record.type} ${record.offset} ${textOf(record)}`.toLowerCase().includes(words)));
+    list.show(shown, shown.length === records.length ? added : 0);
+    for (const record of records) {
+      if (types.has(record.type)) continue;
+      types.add(record.type);
+      type.append(h("option", { value: record.type }, record.type));
+    }
+    const oldest = records.at(-1)?.offset ?? 0;
+    older.disabled = records.length === 0 || oldest <= 0 || records.length >= KEPT_MAX;
+    say(count, `${shown.length === records.length ? many(shown.length, "record") : `${number(shown.length)} of ${many(records.length, "record")}`}`
+      + (records.length ? ` · offsets ${number(oldest)} to ${number(records[0].offset)} of ${number(endOffset)}` : ""));
+  }
+
+  async function load(/** @type {number} */ offset, /** @type {number} */ limit) {
+    const page = await get(`v1/records?from=${offset}&limit=${limit}`);
+    endOffset = page.endOffset ?? endOffset;
+    return page.records.map((/** @type {any} */ record) => ({ ...record, key: record.offset })).reverse();
+  }
+
+  async function refresh() {
+    if (!records.length) {
+      records = await load(-PAGE, PAGE);
+      return draw();
+    }
+    const fresh = await load(records[0].offset + 1, PAGE);
+    records = [...fresh, ...records].slice(0, KEPT_MAX);
+    draw(fresh.length);
+  }
+
+  async function loadOlder() {
+    const before = records.at(-1).offset;
+    const offset = Math.max(0, before - PAGE);
+    records = [...records, ...await load(offset, before - offset)];
+    draw();
+  }
+
+  async function goTo(/** @type {number} */ offset) {
+    if (!Number.isInteger(offset) || offset < 0) return;
+    try {
+      while (records.length && records.at(-1).offset > offset && records.length < KEPT_MAX) await loadOlder();
+      const at = list.items.findIndex((/** @type {any} */ record) => record.offset <= offset);
+      if (at < 0) return;
+      list.activate(at);
+      list.element.focus();
+    } catch (problem) {
+      told(problem);
+    }
+  }
+
+  function open(/** @type {any} */ record) {
+    detail.open(`${record.type} @${record.offset}`,
+      facts([["Offset", number(record.offset)], ["Epoch", record.epoch], ["Type", record.type], ["Version", record.version]]),
+      h("h3", {}, "Record"), jsonView(record.record), h("div", { class: "buttons" }, copyButton(() => record)));
+  }
+
+  const element = h("section", { class: "panel split", "aria-label": "Metadata log" },
+    h("div", { class: "bar" }, search, type, from, older, h("span", { class: "space" }), count), list.element, detail.element);
+  return { element, search, refresh, everyMs: 1000 };
+}
+
+/** @param {unknown} problem */
+const told = (problem) => announce(String(problem), "bad");

@@ -1,0 +1,202 @@
+// @ts-check
+/** The cluster at a glance: every broker as a square, the quorum, the clock, rate and latency. */
+import { get, send } from "../api.js";
+import { Chart } from "../chart.js";
+import { facts } from "../detail.js";
+import { announce, clockTime, eachOf, fill, h, many, number, say } from "../dom.js";
+import { seen } from "../requests_seen.js";
+import { stateOf } from "./brokers.js";
+
+const STEPS_MS = [100, 1000, 9000];
+const SQUARE = { many: 11, few: 34 };
+const FEW = 120;
+
+export function overviewPanel() {
+  const rate = new Chart("Requests", "per second");
+  const latency = new Chart("Answer time", "ms, without Fetch, which waits on purpose");
+  const map = brokerMap();
+  const quorum = quorumCard();
+  const clock = clockCard();
+  const apis = apiCard();
+
+  function drawCharts() {
+    apis.show();
+    const now = Math.floor(seen.latestMs / 1000) - 1;
+    const seconds = [...seen.seconds.values()];
+    rate.show([
+      { name: "controller", color: "--accent", fill: true, values: filled(seconds, "controller", now) },
+      { name: "stubs", color: "--fill-amber", fill: true, values: filled(seconds, "stub", now) },
+    ], now);
+    const timed = seconds.filter((second) => second.took.length);
+    latency.show([
+      { name: "p50", color: "--accent", values: quantiles(timed, 0.5) },
+      { name: "p99", color: "--fill-amber", values: quantiles(timed, 0.99) },
+    ], now);
+  }
+
+  async function refresh() {
+    drawCharts();
+    const [{ brokers }, state, time] = await Promise.all([get("v1/brokers"), get("v1/quorum"), get("v1/clock")]);
+    map.show(brokers);
+    quorum.show(state);
+    clock.show(time);
+  }
+
+  const element = h("section", { class: "panel overview", "aria-label": "Overview" },
+    h("div", { class: "charts" }, rate.element, latency.element),
+    h("div", { class: "cards-row" }, map.element, apis.element, h("div", { class: "stack" }, quorum.element, clock.element)));
+  return { element, refresh, everyMs: 1000 };
+}
+
+/** @param {import("../requests_seen.js").Second[]} seconds @param {"controller" | "stub"} name @param {number} now */
+function filled(seconds, name, now) {
+  const values = new Map();
+  const first = Math.min(...seconds.map(({ second }) => second));
+  for (let second = first; second <= now; second++) values.set(second, seen.seconds.get(second)?.[name] ?? 0);
+  return values;
+}
+
+/** @param {import("../requests_seen.js").Second[]} seconds @param {number} part */
+function quantiles(seconds, part) {
+  return new Map(seconds.map(({ second, took }) => [second, quantile(took, part)]));
+}
+
+/** @param {number[]} values @param {number} part */
+function quantile(values, part) {
+  const sorted = values.slice().sort((one, other) => one - other);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))];
+}
+
+function brokerMap() {
+  const counts = h("div", { class: "legend" });
+  const canvas = h("canvas", { class: "map", role: "img" });
+  const element = h("section", { class: "box wide", "aria-label": "Brokers by state" }, h("header", {}, h("h3", {}, "Brokers"), counts),
+    canvas, h("p", {}, h("a", { href: "#brokers" }, "All brokers")));
+  /** @type {any[]} */
+  let shown = [];
+
+  const size = () => (shown.length <= FEW ? SQUARE.few : SQUARE.many);
+  const columns = () => Math.max(1, Math.floor((canvas.clientWidth + 2) / size()));
+
+  function draw() {
+    const width = canvas.clientWidth;
+    if (!width) return;
+    const square = size();
+    const across = columns();
+    const height = Math.max(1, Math.ceil(shown.length / across)) * square;
+    const scale = devicePixelRatio || 1;
+    canvas.style.height = `${height}px`;
+    canvas.width = Math.round(width * scale);
+    canvas.height = Math.round(height * scale);
+    const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    const style = getComputedStyle(canvas);
+    const colors = { good: style.getPropertyValue("--fill-green"), warn: style.getPropertyValue("--fill-amber"), bad: style.getPropertyValue("--fill-red") };
+    pen.scale(scale, scale);
+    pen.font = `600 12px ${style.fontFamily}`;
+    pen.textAlign = "center";
+    shown.forEach((broker, at) => {
+      const x = (at % across) * square;
+      const y = Math.floor(at / across) * square;
+      pen.fillStyle = colors[/** @type {"good" | "warn" | "bad"} */ (stateOf(broker).tone)];
+      pen.fillRect(x, y, square - 2, square - 2);
+      if (square === SQUARE.many) return;
+      pen.fillStyle = style.getPropertyValue("--on-fill");
+      pen.fillText(String(broker.brokerId), x + square / 2 - 1, y + square / 2 + 3, square - 4);
+    });
+  }
+
+  canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
+    const broker = shown[Math.floor(event.offsetY / size()) * columns() + Math.floor(event.offsetX / size())];
+    canvas.title = broker ? `Broker ${broker.brokerId}: ${stateOf(broker).name}` : "";
+  });
+  new ResizeObserver(draw).observe(element);
+  return {
+    element,
+    show(/** @type {any[]} */ brokers) {
+      shown = brokers;
+      const tones = { good: 0, warn: 0, bad: 0 };
+      for (const broker of brokers) tones[/** @type {"good" | "warn" | "bad"} */ (stateOf(broker).tone)] += 1;
+      fill(counts, ...[["good", "fill-green", "running"], ["bad", "fill-red", "fenced"], ["warn", "fill-amber", "shutting down"]]
+        .map(([tone, color, name]) => h("span", {}, h("i", { class: `swatch ${color}` }), `${name} `, h("b", {}, number(tones[/** @type {"good"} */ (tone)])))));
+      canvas.setAttribute("aria-label", `${many(brokers.length, "broker")}: ${counts.textContent}`);
+      draw();
+    },
+  };
+}
+
+/** Each API over the last minute: how often, how long. */
+function apiCard() {
+  const rows = h("tbody", {});
+  const render = tableRows(rows, ({ api, rate, p50, p99, refused }) => [api, number(rate), number(p50), number(p99), number(refused)], ({ api }) => api);
+  const element = h("section", { class: "box", "aria-label": "Requests by API" }, h("header", {}, h("h3", {}, "By API"), h("span", { class: "note" }, "the last minute")),
+    h("table", {}, tableHead("API", "per s", "p50 ms", "p99 ms", "refused"), rows));
+  return {
+    element,
+    show() {
+      /** @type {Map<string, {took: number[], refused: number}>} */
+      const byApi = new Map();
+      for (let at = seen.lines.length - 1; at >= 0 && seen.lines[at].answeredMs > seen.latestMs - 60_000; at--) {
+        const line = seen.lines[at];
+        const of = byApi.get(line.api) ?? { took: [], refused: 0 };
+        of.took.push(line.answeredMs - line.receivedMs);
+        if (line.error) of.refused += 1;
+        byApi.set(line.api, of);
+      }
+      const oldestMs = Math.max(seen.latestMs - 60_000, seen.lines[0]?.answeredMs ?? 0);
+      const seconds = Math.max(1, (seen.latestMs - oldestMs) / 1000);
+      render([...byApi].map(([api, { took, refused }]) => ({ api, refused, rate: took.length / seconds, p50: quantile(took, 0.5), p99: quantile(took, 0.99) }))
+        .sort((one, other) => other.rate - one.rate).slice(0, 12));
+    },
+  };
+}
+
+/** @param {...string} names */
+const tableHead = (...names) => h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name))));
+
+/** @param {Element} body @param {(item: any) => (string | number)[]} cellsOf @param {(item: any) => string} keyOf */
+function tableRows(body, cellsOf, keyOf) {
+  return eachOf(body, keyOf, (item) => {
+    const cells = cellsOf(item).map(() => h("td", {}));
+    return { element: h("tr", {}, cells), update: (now) => cellsOf(now).forEach((value, at) => say(cells[at], String(value))) };
+  });
+}
+
+function quorumCard() {
+  const summary = h("div", {});
+  const nodes = h("tbody", {});
+  const element = h("section", { class: "box", "aria-label": "Quorum" }, h("header", {}, h("h3", {}, "Quorum")), summary,
+    h("table", {}, tableHead("Node", "Role", "Epoch", "Log end"), nodes));
+  const render = tableRows(nodes, (node) => [node.nodeId, node.role, number(node.epoch), number(node.logEndOffset)], (node) => String(node.nodeId));
+  return {
+    element,
+    show(/** @type {any} */ quorum) {
+      fill(summary, facts([["Leader", quorum.leaderId ?? "none"], ["Epoch", number(quorum.epoch)], ["High watermark", number(quorum.highWatermark)],
+        ["Observers", number((quorum.observers ?? []).length)]]));
+      render(quorum.nodes ?? []);
+    },
+  };
+}
+
+function clockCard() {
+  const now = h("output", { class: "time-now" });
+  const note = h("p", { class: "note" });
+  const ms = h("input", { class: "short", id: "advance-ms", type: "number", min: "1", step: "1", value: "1000", required: true });
+  const advance = async (/** @type {number} */ by) => {
+    try {
+      await send("POST", "v1/clock/advance", { ms: by });
+      announce(`The clock is ${number(by)} ms further on.`);
+      show(await get("v1/clock"));
+    } catch (problem) {
+      announce(String(problem), "bad");
+    }
+  };
+  const form = h("form", { class: "buttons", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); advance(Number(ms.value)); } },
+    h("label", { for: "advance-ms" }, "Advance by"), ms, "ms", h("button", { class: "main" }, "Advance"),
+    STEPS_MS.map((step) => h("button", { type: "button", onclick: () => advance(step) }, `+${step >= 1000 ? `${step / 1000} s` : `${step} ms`}`)));
+  function show(/** @type {any} */ clock) {
+    say(now, clockTime(clock.nowMs));
+    say(note, clock.virtual ? "A virtual clock: it stands still until it is advanced." : "The machine's clock.");
+    form.hidden = !clock.virtual;
+  }
+  return { element: h("section", { class: "box", "aria-label": "Clock" }, h("header", {}, h("h3", {}, "Clock")), now, note, form), show };
+}
