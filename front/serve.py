@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from mockraft import serve_admin as admin
 from mockraft import serve_quorum as quorum
 from mockraft import serve_security as security
 from mockraft.proposal_options import Profile, Schemas, overlay
@@ -28,6 +29,7 @@ from mockraft.serve_help import GROUPS
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
     from mockraft.server.journal import Entry
+    from mockraft.server.running import RunningController
 
 DESCRIPTORS_KEPT = 64
 """File descriptors that are not for connections: the log's files, the loop, standard streams."""
@@ -88,7 +90,6 @@ SuperUsers = Annotated[
 AllowEveryone = Annotated[
     bool, typer.Option("--allow-everyone-if-no-acl-found", help="A resource without any ACL is everybody's.")
 ]
-AdminPort = Annotated[str, typer.Option(hidden=True, help="Port of the admin API; this version has none, so: off.")]
 Brokers = Annotated[
     int, typer.Option(min=0, help="Also run so many simulated brokers in this process, which serve clients.")
 ]
@@ -186,7 +187,10 @@ def serve(
     controller_quorum_bootstrap_servers: quorum.QuorumBootstrapServers = None,
     brokers: Brokers = 0,
     brokers_port: BrokersPort = 0,
-    admin_port: AdminPort = "off",
+    admin_port: admin.AdminPort = admin.OFF,
+    admin_host: admin.AdminHost = "127.0.0.1",
+    admin_token_file: admin.AdminTokenFile = None,
+    admin_insecure: admin.AdminInsecure = False,
     seed: Seed = None,
     frame_bytes_max: FrameBytesMax = 104_857_600,
     connections_max: ConnectionsMax = 50_000,
@@ -209,8 +213,6 @@ def _serve(options: dict[str, Any]) -> int:
 
     if options["log_level"].upper() not in logging.getLevelNamesMapping():
         raise typer.BadParameter(f"{options['log_level']} is not a log level", param_hint="--log-level")
-    if options["admin_port"] != "off":
-        raise typer.BadParameter("this version has no admin API: leave it off", param_hint="--admin-port")
     configure(options["log_level"], options["log_json"])
     chance = random.Random(options["seed"])
     descriptors = _raise_descriptor_limit()
@@ -227,8 +229,9 @@ def _serve(options: dict[str, Any]) -> int:
     if options["brokers"] and config.security_protocol != "PLAINTEXT" and config.own_client_security is None:
         about = "the simulated brokers must log in: say as whom with --client-config-file"
         raise typer.BadParameter(about, param_hint="--brokers")
+    options["admin"] = admin.checked(options)
     with asyncio.Runner(loop_factory=event_loop) as runner:
-        return runner.run(_run(config, options["controllers"], chance, options["brokers"], options["brokers_port"]))
+        return runner.run(_run(config, chance, options))
 
 
 def _config(options: Mapping[str, Any]) -> ControllerConfig:
@@ -260,18 +263,20 @@ def _in_options(text: str) -> str:
     return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", option, text)
 
 
-async def _run(
-    config: ControllerConfig, controllers: int, chance: random.Random, brokers: int, brokers_port: int
-) -> int:
+async def _run(config: ControllerConfig, chance: random.Random, options: Mapping[str, Any]) -> int:
     """Serve until a signal; gives the exit code."""
     from mockraft.server.controller.data_dir import DataDirError
+    from mockraft.server.double import Double
+    from mockraft.server.stubs.script import Script
 
+    controllers: int = options["controllers"]
+    script = Script()
     try:
-        running, nodes = await quorum.start(config, controllers, chance)
+        running, nodes = await quorum.start(config, controllers, chance, script)
     except DataDirError as error:
         return _fail(DATA_DIR_UNUSABLE, str(error))
     except OSError as error:
-        if error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES) or isinstance(error, socket.gaierror):
+        if _is_about_address(error):
             return _fail(PORT_TAKEN, _cannot_listen(config, controllers, error))
         raise
     loop = asyncio.get_running_loop()
@@ -282,27 +287,23 @@ async def _run(
         each.node.journal.subscribe(_log_entry, every_exchange=_log.isEnabledFor(logging.DEBUG))
     async with contextlib.AsyncExitStack() as undo:
         undo.push_async_callback(running.stop)
+        admin_url = admin.OFF
+        if (settings := options["admin"]) is not None:
+            try:
+                server = await admin.start(Double(lambda: nodes, script), settings)
+            except OSError as error:
+                if _is_about_address(error):
+                    return _fail(PORT_TAKEN, f"cannot listen on {settings.host}:{settings.port}: {error.strerror}")
+                raise
+            undo.push_async_callback(server.stop)
+            admin_url = server.url
         print(
             f"mockraft ready bootstrap={running.bootstrap} cluster_id={config.cluster_id} "
-            f"node_id={','.join(map(str, nodes))} admin=off",
+            f"node_id={','.join(map(str, nodes))} admin={admin_url}",
             flush=True,
         )
-        if brokers:
-            from mockraft.brokers.fleet import start_brokers
-            from mockraft.brokers.listener.client_listener import ListenerError
-
-            addresses = [(each.config.voter_host, each.config.voter_port) for each in nodes.values()]
-            own = {"security": config.own_client_security, "messages": next(iter(nodes.values())).node.messages}
-            try:
-                fleet = await start_brokers(
-                    addresses, config.cluster_id, brokers, chance=chance, client_port=brokers_port, **own
-                )
-            except ListenerError as error:
-                return _fail(PORT_TAKEN, str(error))
-            undo.push_async_callback(fleet.shut_down)
-            print(f"mockraft brokers bootstrap_servers={fleet.bootstrap_servers}", flush=True)
-            for broker in fleet.brokers:
-                _log.info("broker %d serves clients at %s", broker.config.broker_id, broker.bootstrap_servers)
+        if options["brokers"] and (code := await _start_brokers(nodes, config, chance, options, undo)):
+            return code
         gc.freeze()
         # A full collection of ten thousand brokers' objects, all of which stay, takes half a second.
         gc.set_threshold(*GC_THRESHOLDS)
@@ -310,6 +311,35 @@ async def _run(
         await stopped.wait()
         _log.info("stopping")
     return 0
+
+
+async def _start_brokers(
+    nodes: Mapping[int, RunningController],
+    config: ControllerConfig,
+    chance: random.Random,
+    options: Mapping[str, Any],
+    undo: contextlib.AsyncExitStack,
+) -> int:
+    """Run simulated brokers too, until `undo`; gives the exit code, 0 while they run."""
+    from mockraft.brokers.fleet import start_brokers
+    from mockraft.brokers.listener.client_listener import ListenerError
+
+    addresses = [(each.config.voter_host, each.config.voter_port) for each in nodes.values()]
+    own = {"security": config.own_client_security, "messages": next(iter(nodes.values())).node.messages}
+    count, port = options["brokers"], options["brokers_port"]
+    try:
+        fleet = await start_brokers(addresses, config.cluster_id, count, chance=chance, client_port=port, **own)
+    except ListenerError as error:
+        return _fail(PORT_TAKEN, str(error))
+    undo.push_async_callback(fleet.shut_down)
+    print(f"mockraft brokers bootstrap_servers={fleet.bootstrap_servers}", flush=True)
+    for broker in fleet.brokers:
+        _log.info("broker %d serves clients at %s", broker.config.broker_id, broker.bootstrap_servers)
+    return 0
+
+
+def _is_about_address(error: OSError) -> bool:
+    return error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES) or isinstance(error, socket.gaierror)
 
 
 def _cannot_listen(config: ControllerConfig, controllers: int, error: OSError) -> str:

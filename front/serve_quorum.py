@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
     from mockraft.server.running import RunningController
     from mockraft.server.running_quorum import RunningQuorum
+    from mockraft.server.stubs.script import Script
 
 Controllers = Annotated[
     int,
@@ -67,7 +68,7 @@ def first_data_dir(options: Mapping[str, Any]) -> Path | None:
 
 
 async def start(
-    config: ControllerConfig, controllers: int, chance: random.Random
+    config: ControllerConfig, controllers: int, chance: random.Random, script: Script | None = None
 ) -> tuple[RunningController | RunningQuorum, dict[int, RunningController]]:
     """Start the controllers and give what runs and its nodes by id; several have a leader by then.
 
@@ -76,10 +77,10 @@ async def start(
     if controllers == 1:
         from mockraft.server.running import RunningController
 
-        running = await RunningController.start(config, chance=chance)
+        running = await RunningController.start(config, chance=chance, script=script)
         return running, {config.node_id: running}
     from mockraft.server.running_quorum import RunningQuorum
 
-    quorum = await RunningQuorum.start(config, controllers, chance=chance)
+    quorum = await RunningQuorum.start(config, controllers, chance=chance, script=script)
     await quorum.wait_for_leader()
     return quorum, quorum.nodes

@@ -1,0 +1,37 @@
+"""What an operation asks of the application: the double, and one of its nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import Depends, Query, Request
+from mockraft.server.admin.problems import ProblemError
+from mockraft.server.double import Double
+
+
+async def _double(request: Request) -> Double:
+    double: Double = request.app.state.double
+    return double
+
+
+async def _stopping(request: Request) -> asyncio.Event:
+    stopping: asyncio.Event = request.app.state.stopping
+    return stopping
+
+
+TheDouble = Annotated[Double, Depends(_double)]
+Stopping = Annotated[asyncio.Event, Depends(_stopping)]
+
+
+async def _node(
+    double: TheDouble,
+    node: Annotated[int | None, Query(description="A node of the quorum; of all when it is left out.", ge=0)] = None,
+) -> int | None:
+    if node is not None and node not in double.nodes():
+        about = f"node {node} does not run; these do: {', '.join(map(str, double.nodes()))}"
+        raise ProblemError(404, about, parameter="node")
+    return node
+
+
+OneNode = Annotated[int | None, Depends(_node)]

@@ -1,0 +1,59 @@
+"""The admin API as an ASGI application over a running controller or quorum."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import metadata
+from pathlib import Path
+
+from fastapi import Depends, FastAPI
+from fastapi.responses import FileResponse
+from fastapi.security import HTTPBearer
+from mockraft.server.admin import requests, system
+from mockraft.server.admin.guard import Guard
+from mockraft.server.admin.problems import REFUSALS, answer_problems
+from mockraft.server.admin.settings import AdminSettings
+from mockraft.server.double import Double
+from starlette.staticfiles import StaticFiles
+
+PAGE = Path(__file__).parent / "page"
+PAGE_HEADERS = {"content-security-policy": "default-src 'self'; img-src 'self' data:"}
+ROUTERS = (system.router, requests.router)
+
+ABOUT = """Script, watch and ask a running mockraft controller, or quorum, from any language.
+
+The JSON of stubs, faults and matches is that of Python's `to_json` and of stub files. Names are Kafka's, in camelCase.
+Errors are problems (RFC 9457, `application/problem+json`) whose `errors` name the field. `GET`s have an ETag.
+"""
+
+
+def create_app(double: Double, settings: AdminSettings | None = None, stopping: asyncio.Event | None = None) -> FastAPI:
+    """The application; serve it in the event loop of the double. Streams end once `stopping` is set."""
+    settings = settings or AdminSettings()
+    app = FastAPI(
+        title="mockraft",
+        version=metadata.version("mockraft"),
+        description=ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        separate_input_output_schemas=False,
+        responses=REFUSALS,
+        dependencies=[Depends(HTTPBearer(auto_error=False))] if settings.token else [],
+    )
+    app.state.double = double
+    app.state.stopping = stopping or asyncio.Event()
+    answer_problems(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    if PAGE.is_dir():
+        _add_page(app)
+    app.add_middleware(Guard, settings=settings)
+    return app
+
+
+def _add_page(app: FastAPI) -> None:
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(PAGE / "index.html", headers=PAGE_HEADERS)
+
+    app.mount("/page", StaticFiles(directory=PAGE))

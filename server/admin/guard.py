@@ -1,0 +1,127 @@
+"""What every request passes before it reaches an operation: who asks, from where, and with how much."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from email.message import Message as Headers
+
+from mockraft.server.admin.problems import ProblemError, problem_response
+from mockraft.server.admin.settings import AdminSettings, is_private_name
+from starlette.datastructures import Headers as RequestHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+STATE_FILE = "/v1/state/file"
+OPEN_PATHS = ("/", "/v1/health", "/openapi.json")
+PAGE_PREFIX = "/page/"
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+JSON_TYPES = ("application/json",)
+BODY_TYPES = {STATE_FILE: ("application/octet-stream",), "/v1/stubs/import": ("application/json", "application/yaml")}
+HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-cache"))
+
+
+class Guard:
+    """ASGI middleware: refuses strangers' names and origins, missing tokens, long and slow bodies.
+
+    A browser that was lured here by another site's name (DNS rebinding) says that name in Host; one that another
+    site's script drives says that site in Origin. Without a token both are refused; with one, names are free, for the
+    token is what a stranger lacks.
+    """
+
+    def __init__(self, app: ASGIApp, settings: AdminSettings) -> None:
+        self.app = app
+        self.settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_headed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                there = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(h for h in HEADERS if h[0] not in there)]
+            await send(message)
+
+        try:
+            headers = RequestHeaders(scope=scope)
+            self._admit(scope, headers)
+            receive = await self._with_body(scope, headers, receive)
+        except ProblemError as refusal:
+            response = problem_response(refusal.status_code, str(refusal.detail), refusal.errors, refusal.headers)  # type: ignore[arg-type]
+            await response(scope, receive, send_headed)
+            return
+        await self.app(scope, receive, send_headed)
+
+    def _admit(self, scope: Scope, headers: RequestHeaders) -> None:
+        host = headers.get("host", "")
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        token = self.settings.token
+        if token is None and not (is_private_name(name) or name == self.settings.host):
+            raise ProblemError(403, f"Host {name!r} is a public name, which anybody may point here: use 127.0.0.1")
+        if scope["method"] not in SAFE_METHODS:
+            origin = headers.get("origin")
+            if origin is not None and origin != f"{scope['scheme']}://{host}":
+                raise ProblemError(403, f"another site, {origin}, may not write here")
+        path = scope["path"]
+        if token is None or path in OPEN_PATHS or path.startswith(PAGE_PREFIX):
+            return
+        scheme, _, said = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(said.strip().encode(), token.encode()):
+            about = "say `Authorization: Bearer TOKEN` with the token of --admin-token-file"
+            raise ProblemError(401, about, headers={"www-authenticate": "Bearer"})
+
+    async def _with_body(self, scope: Scope, headers: RequestHeaders, receive: Receive) -> Receive:
+        """Read the whole body, within its limits, and give what hands it on."""
+        if "content-length" not in headers and "transfer-encoding" not in headers:
+            return receive
+        limit = self.settings.state_bytes_max if scope["path"] == STATE_FILE else self.settings.body_bytes_max
+        said = headers.get("content-length", "0")
+        if not said.isdecimal():
+            raise ProblemError(400, "Content-Length is not a number")
+        if int(said) > limit:
+            raise _too_long(limit)
+        try:
+            async with asyncio.timeout(self.settings.body_timeout_s):
+                body = await _read(receive, limit)
+        except TimeoutError:
+            about = f"the body did not come within {self.settings.body_timeout_s:g} s"
+            raise ProblemError(408, about, headers={"connection": "close"}) from None
+        if body:
+            _check_type(scope["path"], headers.get("content-type", ""))
+        handed_on = False
+
+        async def replay() -> Message:
+            nonlocal handed_on
+            if handed_on:
+                return await receive()
+            handed_on = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        return replay
+
+
+async def _read(receive: Receive, limit: int) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ProblemError(400, "the connection ended within the body")
+        body += message.get("body", b"")
+        if len(body) > limit:
+            raise _too_long(limit)
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _too_long(limit: int) -> ProblemError:
+    return ProblemError(413, f"the body is longer than {limit} bytes", headers={"connection": "close"})
+
+
+def _check_type(path: str, content_type: str) -> None:
+    wanted = BODY_TYPES.get(path, JSON_TYPES)
+    parsed = Headers()
+    parsed["content-type"] = content_type
+    if parsed.get_content_type() not in wanted:
+        raise ProblemError(415, f"send `Content-Type: {wanted[0]}`, not {content_type or 'none'!r}")

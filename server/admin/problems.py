@@ -1,0 +1,125 @@
+"""What the admin API answers when it refuses: RFC 9457 problems that name the field."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class FieldError(BaseModel):
+    """One thing that is wrong, and where."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    detail: str = Field(description="What is wrong with it, and what to write instead.")
+    pointer: str | None = Field(None, description="JSON pointer into the body that was sent.", examples=["#/match/api"])
+    parameter: str | None = Field(None, description="Name of the query or path parameter.", examples=["since"])
+
+
+class Problem(BaseModel):
+    """Why a request was refused (RFC 9457)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: str = Field("about:blank", description="Always about:blank: the status says the kind.")
+    title: str = Field(description="The status in words.", examples=["Unprocessable Content"])
+    status: int = Field(description="The HTTP status.", examples=[422])
+    detail: str = Field(description="What is wrong, and what to do.")
+    errors: list[FieldError] = Field(default=[], description="Each field that is wrong.")
+
+
+class ProblemError(HTTPException):
+    """A refusal. `pointer` is a JSON pointer into the body, `parameter` the name of a query or path parameter."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        pointer: str | None = None,
+        parameter: str | None = None,
+        errors: Iterable[FieldError] = (),
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, detail, headers)
+        self.errors = list(errors)
+        if pointer is not None or parameter is not None:
+            self.errors.append(FieldError(detail=detail, pointer=pointer, parameter=parameter))
+
+
+def problem_response(
+    status: int, detail: str, errors: Sequence[FieldError] = (), headers: dict[str, str] | None = None
+) -> JSONResponse:
+    """The answer for a problem."""
+    problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, errors=list(errors))
+    return JSONResponse(problem.model_dump(exclude_none=True), status, headers, MEDIA_TYPE)
+
+
+def pointer_of(path: str | None, prefix: Sequence[str | int] = ()) -> str:
+    """A JSON pointer for a field's path as mockraft's errors write it (`actions[0].delayOn.ms`)."""
+    parts = [part for part in re.split(r"\.|\[|\]", path or "") if part]
+    return "#" + "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in (*prefix, *parts))
+
+
+@contextlib.contextmanager
+def field_named(*prefix: str | int) -> Iterator[None]:
+    """Make a 422 of the ValueError of whatever reads a body; its `field`, if it has one, becomes the pointer."""
+    try:
+        yield
+    except ValueError as error:
+        raise ProblemError(422, str(error), pointer=pointer_of(getattr(error, "field", None), prefix)) from error
+
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": description, "content": {MEDIA_TYPE: {}}}
+    for status, description in (
+        (400, "The body is not JSON."),
+        (401, "The bearer token is missing or wrong."),
+        (403, "Another site asks, or under a name that is not this machine's."),
+        (404, "There is no such thing."),
+        (408, "The body did not come in time."),
+        (409, "As things stand, this cannot be done."),
+        (413, "The body is too long."),
+        (415, "The body is not of a type that is read here."),
+        (422, "A field is wrong: `errors` says which."),
+    )
+}
+"""What every operation may answer, for the OpenAPI document."""
+
+
+def answer_problems(app: FastAPI) -> None:
+    """Have every error of the app answered as a problem."""
+
+    @app.exception_handler(StarletteHTTPException)
+    async def refused(_: Request, error: StarletteHTTPException) -> JSONResponse:
+        headers = dict(error.headers) if error.headers else None
+        return problem_response(error.status_code, str(error.detail), getattr(error, "errors", ()), headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        errors = [_field_error(each) for each in error.errors()]
+        first = errors[0]
+        more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
+        return problem_response(422, f"{first.pointer or first.parameter}: {first.detail}{more}", errors)
+
+    @app.exception_handler(Exception)
+    async def broke(_: Request, error: Exception) -> JSONResponse:
+        return problem_response(500, f"mockraft is broken here: {type(error).__name__}: {error}")
+
+
+def _field_error(error: dict[str, Any]) -> FieldError:
+    place, *path = error["loc"]
+    if place != "body":
+        return FieldError(detail=error["msg"], parameter=str(path[0]) if path else str(place))
+    return FieldError(detail=error["msg"], pointer=pointer_of(None, path))

@@ -1,0 +1,194 @@
+"""Requests as the journal has them: a list, one of them, a stream, a file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+import operator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from mockraft.server.admin.access import OneNode, Stopping, TheDouble
+from mockraft.server.admin.json_bodies import StrictRoute, compact, in_turns, tagged
+from mockraft.server.admin.problems import ProblemError
+from mockraft.server.admin.request_models import RequestDetail, Requests
+from mockraft.server.double import Double
+from mockraft.server.journal import Exchange
+
+router = APIRouter(route_class=StrictRoute, tags=["requests"])
+
+LIMIT_MAX = 20_000
+STREAM_TURN_S = 0.1
+STREAM_EVENT_REQUESTS_MAX = 1_000
+STREAM_PING_S = 15.0
+SEARCH_TURN = 25
+"""Requests that are decoded before the controller gets its turn."""
+
+Test = Callable[[Exchange], bool]
+
+_by_id = operator.attrgetter("id")
+
+
+async def _wanted(
+    api: Annotated[list[str] | None, Query(description="Names of APIs.", examples=[["BrokerHeartbeat"]])] = None,
+    client_id: Annotated[str | None, Query(alias="clientId", description="How the client calls itself.")] = None,
+    broker_id: Annotated[int | None, Query(alias="brokerId", description="Who asked.")] = None,
+    connection: Annotated[int | None, Query(description="Number of the connection.")] = None,
+) -> Test | None:
+    """What the query asks for; None for everything."""
+    tests: list[Test] = []
+    if api:
+        names = {name.lower() for name in api}
+        tests.append(lambda exchange: exchange.api.lower() in names)
+    if client_id is not None:
+        tests.append(lambda exchange: exchange.client_id == client_id)
+    if broker_id is not None:
+        tests.append(lambda exchange: exchange.broker_id == broker_id)
+    if connection is not None:
+        tests.append(lambda exchange: exchange.connection_id == connection)
+    return (lambda exchange: all(test(exchange) for test in tests)) if tests else None
+
+
+Wanted = Annotated[Test | None, Depends(_wanted)]
+Since = Annotated[int | None, Query(description="Only requests with a greater id.", ge=0)]
+Limit = Annotated[
+    int, Query(description="The newest so many; with `since` the oldest so many after it.", ge=1, le=LIMIT_MAX)
+]
+Search = Annotated[str, Query(description="Only requests in whose JSON, bodies included, this text stands.")]
+RequestId = Annotated[int, Path(alias="requestId", description="Id of the request.", ge=1)]
+
+
+def held(double: Double, test: Test | None = None, since: int | None = None, node: int | None = None) -> list[Exchange]:
+    """The exchanges that are held, of one node or of all, oldest first."""
+    found = [j.find(test, since or 0) for node_id, j in double.journals.items() if node in (None, node_id)]
+    return found[0] if len(found) == 1 else list(heapq.merge(*found, key=_by_id))
+
+
+def dropped(double: Double) -> int:
+    """How many entries were forgotten, of all nodes."""
+    return sum(journal.dropped for journal in double.journals.values())
+
+
+async def _searched(exchanges: Iterable[Exchange], text: str) -> list[Exchange]:
+    found: list[Exchange] = []
+    text = text.lower()
+    for count, exchange in enumerate(exchanges):
+        if count % SEARCH_TURN == 0:
+            await asyncio.sleep(0)
+        if text in compact(exchange.to_json()).lower():
+            found.append(exchange)
+    return found
+
+
+@router.get("/v1/requests", response_model=Requests)
+async def list_requests(
+    request: Request,
+    double: TheDouble,
+    node: OneNode,
+    wanted: Wanted,
+    since: Since = None,
+    limit: Limit = 100,
+    q: Search = "",
+    summary: Annotated[bool, Query(description="Without the decoded bodies, which cost time.")] = True,
+) -> Response:
+    """The requests that were answered, oldest first. Cheap to ask again: by `since`, or by the ETag."""
+    exchanges = held(double, wanted, since, node)
+    if q:
+        exchanges = await _searched(exchanges, q)
+    exchanges = exchanges[-limit:] if since is None else exchanges[:limit]
+    last = exchanges[-1].id if exchanges else since or 0
+    first = exchanges[0].id if exchanges else 0
+    lost = dropped(double)
+    tag = f"{first}-{last}-{len(exchanges)}-{lost}"
+    if not exchanges or (answer := tagged(request, tag, b"")).status_code == 304:
+        return tagged(request, tag, compact({"requests": [], "next": last, "dropped": lost}).encode())
+    texts = _listed(exchanges, Exchange.summary if summary else Exchange.to_json)
+    foot = f'],"next":{last},"dropped":{lost}}}'
+    body = in_turns(_chain('{"requests":[', texts, foot), 200 if summary else SEARCH_TURN)
+    return StreamingResponse(body, media_type="application/json", headers={"etag": answer.headers["etag"]})
+
+
+def _listed(exchanges: Iterable[Exchange], tree_of: Callable[[Exchange], object]) -> Iterator[str]:
+    comma = ""
+    for exchange in exchanges:
+        yield comma + compact(tree_of(exchange))
+        comma = ","
+
+
+def _chain(head: str, texts: Iterable[str], foot: str) -> Iterator[str]:
+    yield head
+    yield from texts
+    yield foot
+
+
+@router.delete("/v1/requests", status_code=204)
+async def forget_requests(double: TheDouble) -> None:
+    """Forget the requests, and the counts of them."""
+    for journal in double.journals.values():
+        journal.clear()
+
+
+@router.get(
+    "/v1/requests/stream",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+)
+async def stream_requests(
+    double: TheDouble, stopping: Stopping, node: OneNode, wanted: Wanted, since: Since = None
+) -> StreamingResponse:
+    """Requests as they come, as server-sent events: ten times a second at most, an event `requests` each.
+
+    Its data is `{"requests": [summaries], "dropped": n}`, its id the `since` to go on from. Begins after `since`; when
+    that is left out, now.
+    """
+    if since is None:
+        since = max((journal.mark() for journal in double.journals.values()), default=0)
+    return StreamingResponse(_events(double, stopping, wanted, since, node), media_type="text/event-stream")
+
+
+async def _events(
+    double: Double, stopping: asyncio.Event, wanted: Test | None, since: int, node: int | None
+) -> AsyncIterator[str]:
+    loop = asyncio.get_running_loop()
+    quiet_since = loop.time()
+    yield ": mockraft\n\n"
+    while not stopping.is_set():
+        exchanges = held(double, wanted, since, node)
+        while batch := exchanges[:STREAM_EVENT_REQUESTS_MAX]:
+            del exchanges[:STREAM_EVENT_REQUESTS_MAX]
+            since = batch[-1].id
+            data = compact({"requests": [each.summary() for each in batch], "dropped": dropped(double)})
+            yield f"id: {since}\nevent: requests\ndata: {data}\n\n"
+            quiet_since = loop.time()
+            await asyncio.sleep(0)
+        if loop.time() - quiet_since > STREAM_PING_S:
+            quiet_since = loop.time()
+            yield ": still here\n\n"
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), STREAM_TURN_S)
+
+
+@router.get("/v1/requests/{requestId}", response_model=RequestDetail)
+async def get_request(request_id: RequestId, double: TheDouble) -> Response:
+    """One request with its bodies."""
+    for exchange in held(double, since=request_id - 1)[:1]:
+        if exchange.id == request_id:
+            return Response(compact(exchange.to_json()), media_type="application/json")
+    raise ProblemError(
+        404, f"request {request_id} is not held: it never was, or it was forgotten", parameter="requestId"
+    )
+
+
+@router.get(
+    "/v1/requests.jsonl",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}}},
+)
+async def requests_as_json_lines(double: TheDouble, node: OneNode) -> StreamingResponse:
+    """Everything in the journal, closed connections too, a JSON text a line."""
+    journals = [journal for node_id, journal in double.journals.items() if node in (None, node_id)]
+    lines = (line + "\n" for journal in journals for line in journal.json_lines())
+    return StreamingResponse(in_turns(lines, SEARCH_TURN), media_type="application/jsonl")

@@ -1,0 +1,69 @@
+"""The admin API on a socket, in the event loop of the controller that it asks."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import uvicorn
+from mockraft.server.admin.app import create_app
+from mockraft.server.admin.settings import AdminSettings
+from mockraft.server.double import Double
+from mockraft.server.tcp import bind
+
+GRACE_S = 1
+"""How long answers that are under way may take once the API stops."""
+
+
+class AdminServer:
+    """The admin API as it listens; made by `start`, ended by `stop`."""
+
+    def __init__(self, server: uvicorn.Server, stopping: asyncio.Event, settings: AdminSettings, port: int) -> None:
+        self._server = server
+        self._stopping = stopping
+        self.settings = settings
+        self.port = port
+
+    @property
+    def url(self) -> str:
+        """Where it is, without a slash at the end; of a wildcard address the loopback."""
+        host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(self.settings.host, self.settings.host)
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+    @classmethod
+    async def start(cls, double: Double, settings: AdminSettings) -> AdminServer:
+        """Listen, in the running event loop. OSError when the address cannot be had."""
+        stopping = asyncio.Event()
+        bound = bind(settings.host, settings.port)
+        try:
+            config = uvicorn.Config(
+                create_app(double, settings, stopping),
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=settings.connections_max,
+                timeout_graceful_shutdown=GRACE_S,
+            )
+            config.load()
+            server = uvicorn.Server(config)
+            # Not `serve`: that one takes the process's signals, which are the controller's.
+            server.lifespan = config.lifespan_class(config)
+            await server.startup([_listening(bound)])
+        except BaseException:
+            bound.close()
+            raise
+        return cls(server, stopping, settings, bound.getsockname()[1])
+
+    async def stop(self) -> None:
+        """Close the listener; what is being answered gets a moment, streams end."""
+        self._stopping.set()
+        await self._server.shutdown()
+
+
+def _listening(bound: socket.socket) -> socket.socket:
+    bound.setblocking(False)
+    return bound

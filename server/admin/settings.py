@@ -1,0 +1,54 @@
+"""Who may use the admin API, and how much of it at once."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AdminSettings:
+    """How the admin API listens; sizes in bytes.
+
+    `token` is the bearer token that every request but health, the page and the OpenAPI document must show. ValueError
+    when others than this machine could reach it without one, unless `insecure` says that this is meant.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str | None = None
+    insecure: bool = False
+    body_bytes_max: int = 1_048_576
+    state_bytes_max: int = 268_435_456
+    body_timeout_s: float = 10.0
+    connections_max: int = 512
+
+    def __post_init__(self) -> None:
+        if self.token is not None and (not self.token or not self.token.isascii() or not self.token.isprintable()):
+            raise ValueError("the admin token must be printable ASCII, and not empty")
+        if self.token is None and not self.insecure and not is_loopback(self.host):
+            raise ValueError(f"{self.host} can be reached by others: give a token, or say that this is meant")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens on `host`."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+PRIVATE_SUFFIXES = (".localhost", ".internal", ".local", ".test")
+
+
+def is_private_name(host: str) -> bool:
+    """Whether a Host header's name cannot be one that a stranger's DNS made point here (DNS rebinding).
+
+    Addresses, names without a dot (containers, hosts file) and names under the suffixes that public DNS lacks.
+    """
+    name = host.rstrip(".").lower()
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return "." not in name or name.endswith(PRIVATE_SUFFIXES)
+    return True

@@ -1,0 +1,51 @@
+"""A controller that nobody else asks anything, and its admin API without sockets."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+from mockraft import Controller
+from mockraft.server.admin.app import create_app
+from mockraft.server.admin.settings import AdminSettings
+from mockraft.wire import client
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+Asking = Callable[..., httpx.AsyncClient]
+
+
+def _asking(double: Any, base_url: str = "http://127.0.0.1:8080", **settings: Any) -> httpx.AsyncClient:
+    app = create_app(double, AdminSettings(**settings))
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app=app, raise_app_exceptions=False), base_url=base_url)
+
+
+@pytest.fixture
+def asking() -> Asking:
+    """Gives a client of the admin API of a double, with other settings."""
+    return _asking
+
+
+@pytest.fixture
+async def controller() -> AsyncIterator[Controller]:
+    """A controller that runs as long as the test."""
+    async with Controller() as running:
+        yield running
+
+
+@pytest.fixture
+async def http(controller: Controller) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of its admin API."""
+    async with _asking(controller.double) as asked:
+        yield asked
+
+
+@pytest.fixture
+def ask(controller: Controller) -> Callable[..., Awaitable[None]]:
+    """Has a client ask the controller for ApiVersions and DescribeCluster, over the wire."""
+
+    async def ask_both(client_id: str = "test") -> None:
+        connection = await client.connect(controller.host, controller.port, client_id=client_id)
+        await connection.send(DescribeClusterRequest(endpoint_type=2))
+        await connection.close()
+
+    return ask_both

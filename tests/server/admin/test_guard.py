@@ -1,0 +1,105 @@
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import httpx
+import pytest
+from mockraft import Controller
+from mockraft.server.admin.settings import AdminSettings
+
+Asking = Callable[..., httpx.AsyncClient]
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "127.0.0.1.nip.io"])
+async def test_a_name_that_anybody_may_point_here_is_refused(http: httpx.AsyncClient, host: str) -> None:
+    assert (await http.get("/v1/health", headers={"host": host})).status_code == 403
+
+
+@pytest.mark.parametrize("host", ["localhost:8080", "[::1]:8080", "10.1.2.3", "mockraft:8080", "host.docker.internal"])
+async def test_a_name_of_this_machine_or_its_network_is_served(http: httpx.AsyncClient, host: str) -> None:
+    assert (await http.get("/v1/health", headers={"host": host})).status_code == 200
+
+
+async def test_another_sites_script_may_not_write(http: httpx.AsyncClient) -> None:
+    assert (await http.delete("/v1/requests", headers={"origin": "http://evil.example"})).status_code == 403
+    assert (await http.delete("/v1/requests", headers={"origin": "null"})).status_code == 403
+    assert (await http.delete("/v1/requests", headers={"origin": "http://127.0.0.1:8080"})).status_code == 204
+
+
+async def test_a_token_is_asked_for_where_there_is_one(controller: Controller, asking: Asking) -> None:
+    async with asking(controller.double, token="secret", host="0.0.0.0") as http:
+        refused = await http.get("/v1/requests")
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert (await http.get("/v1/requests", headers={"authorization": "Bearer wrong"})).status_code == 401
+        assert (await http.get("/v1/requests", headers={"authorization": "Bearer secret"})).status_code == 200
+        assert (await http.get("/v1/health")).status_code == 200
+        named = {"authorization": "Bearer secret", "host": "mockraft.example"}
+        assert (await http.get("/v1/requests", headers=named)).status_code == 200
+
+
+def test_others_may_not_reach_it_without_a_token_unless_that_is_meant() -> None:
+    with pytest.raises(ValueError, match="give a token"):
+        AdminSettings(host="0.0.0.0")
+    assert AdminSettings(host="0.0.0.0", insecure=True).token is None
+    assert AdminSettings(host="::1").host == "::1"
+
+
+async def test_a_body_that_is_too_long_is_refused(controller: Controller, asking: Asking) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b" " * 100
+
+    async with asking(controller.double, body_bytes_max=1_000) as http:
+        json_type = {"content-type": "application/json"}
+        said = await http.patch("/v1/settings", content=b" " * 1_001, headers=json_type)
+        unsaid = await http.patch("/v1/settings", content=endless(), headers=json_type)
+    assert [said.status_code, unsaid.status_code] == [413, 413]
+    assert said.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(controller: Controller, asking: Asking) -> None:
+    async def hanging() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.Event().wait()
+
+    async with asking(controller.double, body_timeout_s=0.05) as http:
+        answer = await http.patch("/v1/settings", content=hanging(), headers={"content-type": "application/json"})
+    assert answer.status_code == 408
+
+
+async def test_a_body_of_another_type_is_refused_by_its_name(http: httpx.AsyncClient) -> None:
+    answer = await http.patch("/v1/settings", content=b"{}", headers={"content-type": "text/plain"})
+    assert answer.status_code == 415
+    assert "application/json" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\xff\xfe",
+        b"{",
+        b'{"journalEntriesMax": NaN}',
+        b'{"x": "\\ud800"}',
+        b"[" * 100_000,
+        b'{"journalEntriesMax": ' + b"9" * 5_000 + b"}",
+    ],
+    ids=["bad UTF-8", "cut off", "NaN", "half a character", "deep", "a huge number"],
+)
+async def test_what_is_not_json_is_refused_as_such(http: httpx.AsyncClient, body: bytes) -> None:
+    answer = await http.patch("/v1/settings", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["pointer"] == "#"
+
+
+async def test_a_wrong_field_is_pointed_at(http: httpx.AsyncClient) -> None:
+    unknown = (await http.patch("/v1/settings", json={"strickt": True})).json()
+    assert (unknown["status"], unknown["errors"][0]["pointer"]) == (422, "#/strickt")
+    wrong = (await http.patch("/v1/settings", json={"journalEntriesMax": "many"})).json()
+    assert (wrong["title"], wrong["errors"][0]["pointer"]) == ("Unprocessable Content", "#/journalEntriesMax")
+    query = (await http.get("/v1/requests", params={"limit": 0})).json()
+    assert query["errors"][0]["parameter"] == "limit"
+
+
+async def test_what_is_not_there_is_a_problem_too(http: httpx.AsyncClient) -> None:
+    answer = await http.get("/v1/nothing")
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+    assert (await http.post("/v1/health")).status_code == 405

@@ -1,0 +1,106 @@
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+from mockraft import Controller, Quorum
+from mockraft.server.admin.requests import stream_requests
+
+Ask = Callable[..., Awaitable[None]]
+
+
+async def listed(http: httpx.AsyncClient, **query: Any) -> list[dict[str, Any]]:
+    answer = await http.get("/v1/requests", params=query)
+    assert answer.status_code == 200, answer.text
+    requests: list[dict[str, Any]] = answer.json()["requests"]
+    return requests
+
+
+async def test_requests_are_listed_oldest_first_without_their_bodies(http: httpx.AsyncClient, ask: Ask) -> None:
+    await ask()
+    requests = await listed(http)
+    assert [each["api"] for each in requests] == ["ApiVersions", "DescribeCluster"]
+    assert "request" not in requests[0]
+    assert requests[0]["servedBy"] == "controller"
+
+
+async def test_bodies_are_given_when_asked_for(http: httpx.AsyncClient, ask: Ask) -> None:
+    await ask()
+    *_, cluster = await listed(http, summary=False)
+    assert cluster["request"]["endpointType"] == 2
+    assert cluster["response"]["controllerId"] == 3000
+
+
+async def test_requests_are_found_by_api_client_and_connection(http: httpx.AsyncClient, ask: Ask) -> None:
+    await ask("one")
+    await ask("two")
+    assert [each["clientId"] for each in await listed(http, api="describecluster")] == ["one", "two"]
+    assert [each["api"] for each in await listed(http, clientId="two")] == ["ApiVersions", "DescribeCluster"]
+    assert {each["clientId"] for each in await listed(http, connection=1)} == {"one"}
+
+
+async def test_a_text_is_searched_in_the_bodies(http: httpx.AsyncClient, ask: Ask, controller: Controller) -> None:
+    await ask()
+    assert [each["api"] for each in await listed(http, q=controller.cluster_id)] == ["DescribeCluster"]
+
+
+async def test_since_gives_only_what_came_after(http: httpx.AsyncClient, ask: Ask) -> None:
+    await ask()
+    then = (await http.get("/v1/requests")).json()["next"]
+    await ask("later")
+    assert {each["clientId"] for each in await listed(http, since=then)} == {"later"}
+    assert [each["api"] for each in await listed(http, since=then, limit=1)] == ["ApiVersions"]
+    assert [each["api"] for each in await listed(http, limit=1)] == ["DescribeCluster"]
+
+
+async def test_who_has_the_list_already_is_told_so(http: httpx.AsyncClient, ask: Ask) -> None:
+    await ask()
+    etag = (await http.get("/v1/requests")).headers["etag"]
+    again = await http.get("/v1/requests", headers={"if-none-match": etag})
+    assert (again.status_code, again.content) == (304, b"")
+    await ask()
+    assert (await http.get("/v1/requests", headers={"if-none-match": etag})).status_code == 200
+
+
+async def test_one_request_is_given_by_its_id(http: httpx.AsyncClient, ask: Ask) -> None:
+    await ask()
+    number = (await listed(http))[0]["id"]
+    assert (await http.get(f"/v1/requests/{number}")).json()["request"]["clientSoftwareName"] == "mockraft"
+    missing = await http.get("/v1/requests/999999")
+    assert missing.status_code == 404
+    assert missing.json()["errors"][0]["parameter"] == "requestId"
+
+
+async def test_requests_are_forgotten_on_request(http: httpx.AsyncClient, ask: Ask) -> None:
+    await ask()
+    assert (await http.delete("/v1/requests")).status_code == 204
+    assert await listed(http) == []
+
+
+async def test_the_journal_is_given_as_json_lines(http: httpx.AsyncClient, ask: Ask) -> None:
+    await ask()
+    lines = [json.loads(line) for line in (await http.get("/v1/requests.jsonl")).text.splitlines()]
+    assert [line["api"] for line in lines if "api" in line] == ["ApiVersions", "DescribeCluster"]
+
+
+async def test_requests_are_streamed_as_they_come(controller: Controller, ask: Ask) -> None:
+    stopping = asyncio.Event()
+    stream = await stream_requests(controller.double, stopping, None, None, None)
+    pieces = stream.body_iterator
+    assert await anext(pieces) == ": mockraft\n\n"
+    await ask()
+    event = dict(line.split(": ", 1) for line in str(await anext(pieces)).splitlines() if line)
+    assert event["event"] == "requests"
+    assert json.loads(event["data"])["requests"][0]["api"] == "ApiVersions"
+    stopping.set()
+    assert [str(each) for each in [piece async for piece in pieces] if "event" in str(each)][1:] == []
+
+
+async def test_a_quorums_nodes_are_told_apart(asking: Callable[..., httpx.AsyncClient]) -> None:
+    async with Quorum(3) as quorum, asking(quorum.double) as http:
+        everything = await listed(http, limit=20_000)
+        assert [each["id"] for each in everything] == sorted({each["id"] for each in everything})
+        assert {each["node"] for each in await listed(http, node=quorum.active)} == {quorum.active}
+        unknown = await http.get("/v1/requests", params={"node": 17})
+        assert (unknown.status_code, unknown.json()["errors"][0]["parameter"]) == (404, "node")

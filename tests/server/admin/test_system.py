@@ -1,0 +1,30 @@
+import inspect
+
+import httpx
+from fastapi.routing import APIRoute
+from mockraft import Controller
+from mockraft.server.admin.app import ROUTERS
+
+
+async def test_health_says_what_runs(http: httpx.AsyncClient, controller: Controller) -> None:
+    health = (await http.get("/v1/health")).json()
+    assert health["status"] == "up"
+    assert health["clusterId"] == controller.cluster_id
+    assert health["bootstrap"] == controller.bootstrap
+    assert (health["nodes"], health["brokers"]) == ([3000], {"total": 0, "fenced": 0})
+
+
+async def test_settings_are_changed_one_by_one(http: httpx.AsyncClient, controller: Controller) -> None:
+    changed = (await http.patch("/v1/settings", json={"journalEntriesMax": 7})).json()
+    assert changed["journalEntriesMax"] == controller.journal.entries_max == 7
+    assert changed["journalEnabled"] is True
+    await http.patch("/v1/settings", json={"journalEnabled": False})
+    assert not controller.journal.enabled
+    assert (await http.get("/v1/settings")).json() == {**changed, "journalEnabled": False}
+
+
+def test_every_operation_runs_in_the_controllers_own_thread() -> None:
+    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    threaded = [route.path for route in routes if not inspect.iscoroutinefunction(route.endpoint)]
+    assert routes != []
+    assert threaded == []
