@@ -16,6 +16,9 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 MEDIA_TYPE = "application/problem+json"
 
+_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
+"""RFC 9110's words, where older Pythons have others."""
+
 
 class FieldError(BaseModel):
     """One thing that is wrong, and where."""
@@ -62,7 +65,9 @@ def problem_response(
     status: int, detail: str, errors: Sequence[FieldError] = (), headers: dict[str, str] | None = None
 ) -> JSONResponse:
     """The answer for a problem."""
-    problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, errors=list(errors))
+    problem = Problem(
+        title=_TITLES.get(status) or HTTPStatus(status).phrase, status=status, detail=detail, errors=list(errors)
+    )
     return JSONResponse(problem.model_dump(exclude_none=True), status, headers, MEDIA_TYPE)
 
 

@@ -37,7 +37,6 @@ class Health(Model):
 class Settings(Model):
     """What may be changed while the controller runs."""
 
-    strict: bool = Field(description="Whether a request that no stub matched counts as unmatched.")
     journal_enabled: bool = Field(description="Whether requests are kept.")
     journal_entries_max: int = Field(description="How many requests are kept, the newest.", ge=1, le=10_000_000)
 
@@ -45,7 +44,6 @@ class Settings(Model):
 class SettingsChange(Model):
     """The settings to change; the others stay."""
 
-    strict: bool | None = None
     journal_enabled: bool | None = None
     journal_entries_max: int | None = Field(None, ge=1, le=10_000_000)
 
@@ -55,7 +53,7 @@ async def health(double: TheDouble) -> Health:
     """Say that it runs. Needs no token: for health checks."""
     nodes = double.nodes()
     first = next(iter(nodes.values()))
-    brokers = first.controller.image.brokers.registrations
+    brokers = first.controller.image.cluster.brokers
     return Health(
         version=metadata.version("mockraft"),
         cluster_id=first.config.cluster_id,
@@ -76,8 +74,6 @@ async def settings(double: TheDouble) -> Settings:
 @router.patch("/v1/settings")
 async def change_settings(change: SettingsChange, double: TheDouble) -> Settings:
     """Change some settings; gives them all."""
-    if change.strict is not None:
-        double.script.rack.strict = change.strict
     for journal in double.journals.values():
         if change.journal_enabled is not None:
             journal.enabled = change.journal_enabled
@@ -89,7 +85,6 @@ async def change_settings(change: SettingsChange, double: TheDouble) -> Settings
 def _settings(double: Double) -> Settings:
     journal = next(iter(double.journals.values()))
     return Settings(
-        strict=double.script.rack.strict,
         journal_enabled=journal.enabled,
         journal_entries_max=journal.entries_max,
     )

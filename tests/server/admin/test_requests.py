@@ -66,7 +66,7 @@ async def test_who_has_the_list_already_is_told_so(http: httpx.AsyncClient, ask:
 async def test_one_request_is_given_by_its_id(http: httpx.AsyncClient, ask: Ask) -> None:
     await ask()
     number = (await listed(http))[0]["id"]
-    assert (await http.get(f"/v1/requests/{number}")).json()["request"]["clientSoftwareName"] == "mockraft"
+    assert (await http.get(f"/v1/requests/{number}")).json()["request"]["clientSoftwareName"] == "apache-kafka-java"
     missing = await http.get("/v1/requests/999999")
     assert missing.status_code == 404
     assert missing.json()["errors"][0]["parameter"] == "requestId"

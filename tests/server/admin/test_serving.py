@@ -1,0 +1,50 @@
+import asyncio
+import socket
+
+import httpx
+import pytest
+from mockraft import Controller
+from mockraft.server.admin.serving import AdminServer
+from mockraft.server.admin.settings import AdminSettings
+
+
+async def test_listens_on_a_free_port_and_says_which(controller: Controller) -> None:
+    server = await AdminServer.start(controller.double, AdminSettings())
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        assert (await http.get("/v1/health")).json()["clusterId"] == controller.cluster_id
+    await server.stop()
+    with pytest.raises(OSError, match=r"refused|Connect call failed"):
+        await asyncio.open_connection("127.0.0.1", server.port)
+
+
+async def test_a_port_that_is_taken_is_an_error(controller: Controller) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
+        await AdminServer.start(controller.double, AdminSettings(port=taken.getsockname()[1]))
+
+
+async def test_streams_end_when_it_stops(controller: Controller) -> None:
+    server = await AdminServer.start(controller.double, AdminSettings())
+    async with httpx.AsyncClient(base_url=server.url) as http, http.stream("GET", "/v1/requests/stream") as stream:
+        pieces = stream.aiter_text()
+        assert await anext(pieces) == ": mockraft\n\n"
+        await asyncio.gather(server.stop(), asyncio.wait_for(_to_end(pieces), 20))
+    assert stream.is_closed
+
+
+async def _to_end(pieces: object) -> None:
+    async for _ in pieces:  # type: ignore[attr-defined]
+        pass
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"\0" * 100, b"GET / HTTP/1.1\r\n\r\n", b"GET /v1/health HTTP/1.1\r\nHost: x\r\nContent-Length: 1e9\r\n\r\n"],
+    ids=["no HTTP", "no host", "no length"],
+)
+async def test_bytes_that_are_no_request_are_answered_400(controller: Controller, sent: bytes) -> None:
+    server = await AdminServer.start(controller.double, AdminSettings())
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(sent)
+    assert (await reader.readline()).startswith(b"HTTP/1.1 400 ")
+    writer.close()
+    await server.stop()
