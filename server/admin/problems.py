@@ -26,8 +26,10 @@ class FieldError(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     detail: str = Field(description="What is wrong with it, and what to write instead.")
-    pointer: str | None = Field(None, description="JSON pointer into the body that was sent.", examples=["#/match/api"])
-    parameter: str | None = Field(None, description="Name of the query or path parameter.", examples=["since"])
+    pointer: str | None = Field(
+        default=None, description="JSON pointer into the body that was sent.", examples=["#/match/api"]
+    )
+    parameter: str | None = Field(default=None, description="Name of the query or path parameter.", examples=["since"])
 
 
 class Problem(BaseModel):
@@ -35,7 +37,7 @@ class Problem(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    type: str = Field("about:blank", description="Always about:blank: the status says the kind.")
+    type: str = Field(default="about:blank", description="Always about:blank: the status says the kind.")
     title: str = Field(description="The status in words.", examples=["Unprocessable Content"])
     status: int = Field(description="The HTTP status.", examples=[422])
     detail: str = Field(description="What is wrong, and what to do.")

@@ -45,7 +45,7 @@ class SettingsChange(Model):
     """The settings to change; the others stay."""
 
     journal_enabled: bool | None = None
-    journal_entries_max: int | None = Field(None, ge=1, le=10_000_000)
+    journal_entries_max: int | None = Field(default=None, ge=1, le=10_000_000)
 
 
 @router.get("/v1/health")
