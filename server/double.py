@@ -23,6 +23,7 @@ class Double:
         self.script = script
         self.state = State(nodes)
         """What the controller knows, and commands that change it."""
+        script.faults.double = self
 
     @property
     def journals(self) -> dict[int, Journal]:

@@ -93,6 +93,11 @@ class Node:
         """How many requests are parked."""
         return len(self._parked)
 
+    def said_on(self, connection_id: int) -> tuple[str | None, int]:
+        """The client id and broker id (-1: none) that were said on a connection."""
+        connection = self._connections.get(connection_id)
+        return (None, -1) if connection is None else (connection.client_id, connection.broker_id)
+
     def connected(self, connection_id: int, peer_address: str, now_ms: int) -> list[Effect]:
         """A connection was accepted; it is closed at once when there are too many already.
 

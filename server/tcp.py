@@ -1,32 +1,24 @@
-"""The controller listener's sockets: the only file of the server that knows asyncio's transports.
-
-Each connection is one small protocol object; what it receives goes to the node at once and what the node says is
-written at once. A peer that does not read is not read from either, so its unread answers stay bounded, and it is
-closed when it stays stuck.
-"""
+"""The controller listener's sockets and its timer: what the node says is done here, in order."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import ssl
-import struct
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from mockraft.server.clock import Clock, Timer
 from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.effects import Ask, AwaitSent, Close, Effect, PauseReading, Reset, ResumeReading, Send
 from mockraft.server.node import Node
-from mockraft.server.tls import TlsError, TlsSession
+from mockraft.server.tcp_peers import Peer, TlsPeer
+from mockraft.server.toxic_links import ToxicLinks
 
 if TYPE_CHECKING:
     from mockraft.server.peers import Peers
 
 BACKLOG = 1024
-_LINGER_0 = struct.pack("ii", 1, 0)
-UNREAD_BYTES_HIGH = 65_536
-CLOSE_LINGER_S = 5.0
 ACCEPT_TURNS = 4
 IDLE_SWEEPS = 4
 """How often in `connections_max_idle_ms` idle connections are looked for."""
@@ -43,7 +35,7 @@ class TcpListener:
         self.node = node
         self.clock = clock
         self.tls = tls
-        self._peers: dict[int, _Peer] = {}
+        self._peers: dict[int, Peer] = {}
         self._connections_made = 0
         self._server: asyncio.Server | None = None
         self._timer: Timer | None = None
@@ -51,6 +43,8 @@ class TcpListener:
         self._idle_sweep: asyncio.TimerHandle | None = None
         self._quorum_peers: Peers | None = None
         self._is_shut = False
+        self._faults = node.script.faults
+        self._links = ToxicLinks(self, self._faults)
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket and begin to tick."""
@@ -58,10 +52,13 @@ class TcpListener:
         self._server = await self.loop.create_server(self._new_peer, sock=bound, backlog=BACKLOG)
         self._arm(self.clock.now_ms())
         self._sweep_idle()
+        self._faults.attach(self._links)
+        self.loop.call_soon(self._faults.switch_on_waiting)
 
     async def stop(self) -> None:
         """Stop listening and close every connection; what was answered is still written."""
         self._is_shut = True
+        self._faults.detach(self._links)
         if self._server is not None:
             # asyncio leaves open what it is accepting while its server is closed: let it become a peer first.
             for listening in self._server.sockets:
@@ -109,12 +106,16 @@ class TcpListener:
         self._timer_ms = NEVER_MS
         self._arm(now_ms)
 
-    def _new_peer(self) -> _Peer:
-        return _Peer(self) if self.tls is None else _TlsPeer(self, self.tls)
+    def _new_peer(self) -> Peer:
+        return Peer(self) if self.tls is None else TlsPeer(self, self.tls)
 
-    def peers(self) -> list[_Peer]:
+    def peers(self) -> list[Peer]:
         """The connections whose sockets are open, oldest first."""
         return list(self._peers.values())
+
+    def peer(self, connection_id: int) -> Peer | None:
+        """The connection of this id, if its socket is open."""
+        return self._peers.get(connection_id)
 
     def quorum_peers(self) -> Peers:
         """The connections to the other nodes of the quorum, made when they are first needed."""
@@ -129,6 +130,8 @@ class TcpListener:
     def perform(self, effects: Iterable[Effect], now_ms: int) -> None:
         """Do what the node said at this time, in order, and look when it wants to be called next."""
         peers = self._peers
+        if self._faults.heeds_speech:
+            self._links.look_at_speakers(effects, now_ms)
         for effect in effects:
             peer = peers.get(effect.connection_id)
             if peer is None:
@@ -151,7 +154,7 @@ class TcpListener:
                     peer.await_sent()
         self._arm(now_ms)
 
-    def peer_made(self, peer: _Peer, address: str) -> int:
+    def peer_made(self, peer: Peer, address: str) -> int:
         """A connection was accepted; gives its id."""
         self._connections_made += 1
         connection_id = self._connections_made
@@ -159,6 +162,8 @@ class TcpListener:
         self._peers[connection_id] = peer
         now_ms = self.clock.now_ms()
         self.perform(self.node.connected(connection_id, address, now_ms), now_ms)
+        if self._faults.toxics:
+            self._links.look(peer, now_ms)
         if self._is_shut:
             peer.transport.abort()
         return connection_id
@@ -188,7 +193,7 @@ class TcpListener:
 
     def _arm(self, now_ms: int) -> None:
         """Have `tick` called when the node wants it; a timer that is early enough stays."""
-        when_ms = self.node.next_tick_ms(now_ms)
+        when_ms = min(self.node.next_tick_ms(now_ms), self._faults.next_ms)
         if when_ms >= self._timer_ms:
             return
         if self._timer is not None:
@@ -200,183 +205,9 @@ class TcpListener:
         self._timer = None
         self._timer_ms = NEVER_MS
         now_ms = self.clock.now_ms()
+        if now_ms >= self._faults.next_ms:
+            self._faults.tick(now_ms)
         self.perform(self.node.tick(now_ms), now_ms)
-
-
-class _Peer(asyncio.Protocol):
-    """One accepted connection."""
-
-    __slots__ = (
-        "_awaits_sent",
-        "_held_back",
-        "_listener",
-        "_unread_before",
-        "_watch",
-        "_writing_paused",
-        "active_at",
-        "connection_id",
-        "transport",
-    )
-
-    transport: asyncio.Transport
-
-    def __init__(self, listener: TcpListener) -> None:
-        self._listener = listener
-        self.connection_id = 0
-        self._held_back = False
-        self._writing_paused = False
-        self._awaits_sent = False
-        self._unread_before = 0
-        self._watch: asyncio.TimerHandle | None = None
-        self.active_at = listener.loop.time()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
-        self.transport.set_write_buffer_limits(high=UNREAD_BYTES_HIGH, low=0)
-        # As Kafka's Selector does: a peer that vanished without a word is noticed some day.
-        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        name = transport.get_extra_info("peername")
-        self._listener.peer_made(self, f"{name[0]}:{name[1]}" if isinstance(name, tuple) else "unknown")
-
-    def data_received(self, data: bytes) -> None:
-        listener = self._listener
-        self.active_at = listener.loop.time()
-        now_ms = listener.clock.now_ms()
-        listener.perform(listener.node.step(self.connection_id, data, now_ms), now_ms)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
-        self._listener.peer_lost(
-            self.connection_id, "the peer closed" if exc is None else f"the connection broke: {exc}"
-        )
-
-    @property
-    def unread_bytes(self) -> int:
-        """Bytes written that the socket has not taken yet."""
-        return self.transport.get_write_buffer_size()
-
-    def send(self, data: bytes) -> None:
-        """Write; a peer with too much unread is closed."""
-        self.active_at = self._listener.loop.time()
-        self.transport.write(data)
-        if self._writing_paused:
-            unread, limit = self.unread_bytes, self._listener.node.config.write_bytes_max
-            if unread > limit:
-                self._give_up("write_bytes_max", f"the peer left {unread} bytes unread, write_bytes_max={limit}")
-
-    def close(self) -> None:
-        """Close once everything is written; a peer that does not take it is cut off."""
-        self.transport.close()
-        if self._watch is not None:
-            self._watch.cancel()
-        self._watch = self._listener.loop.call_later(CLOSE_LINGER_S, self.transport.abort)
-
-    def reset(self) -> None:
-        """Break the connection off so that the peer gets a TCP reset."""
-        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0)
-        self.transport.abort()
-
-    def set_held_back(self, held_back: bool) -> None:
-        """The node has enough of this connection for now, or wants more."""
-        self._held_back = held_back
-        self._read_or_not()
-
-    def await_sent(self) -> None:
-        """Tell the node when what was written is out."""
-        self._awaits_sent = True
-        if not self._writing_paused:
-            self._listener.loop.call_soon(self._tell_sent)
-
-    def pause_writing(self) -> None:
-        self._writing_paused = True
-        self._read_or_not()
-        self._unread_before = 1 << 62
-        self._look_whether_stuck()
-
-    def resume_writing(self) -> None:
-        self._writing_paused = False
-        if self._watch is not None:
-            self._watch.cancel()
-            self._watch = None
-        self._tell_sent()
-        self._read_or_not()
-
-    def _tell_sent(self) -> None:
-        if self._awaits_sent and not self._writing_paused:
-            self._awaits_sent = False
-            listener = self._listener
-            now_ms = listener.clock.now_ms()
-            listener.perform(listener.node.sent(self.connection_id, now_ms), now_ms)
-
-    def _read_or_not(self) -> None:
-        if self.transport.is_closing():
-            return
-        if self._held_back or self._writing_paused:
-            self.transport.pause_reading()
-        else:
-            self.transport.resume_reading()
-
-    def _look_whether_stuck(self) -> None:
-        unread = self.unread_bytes
-        stuck_ms = self._listener.node.config.write_stuck_ms
-        if unread >= self._unread_before:
-            self._watch = None
-            self._give_up("write_stuck_ms", f"the peer read nothing for {stuck_ms} ms, {unread} bytes wait for it")
-            return
-        self._unread_before = unread
-        self._watch = self._listener.loop.call_later(stuck_ms / 1000, self._look_whether_stuck)
-
-    def _give_up(self, kind: str, reason: str) -> None:
-        self._listener.close_peer(self.connection_id, kind, reason)
-        self.transport.abort()
-
-
-class _TlsPeer(_Peer):
-    """One accepted connection with TLS on it."""
-
-    __slots__ = ("_secured", "_tls")
-
-    def __init__(self, listener: TcpListener, context: ssl.SSLContext) -> None:
-        super().__init__(listener)
-        self._tls = TlsSession(context)
-        self._secured = False
-
-    def data_received(self, data: bytes) -> None:
-        listener, tls = self._listener, self._tls
-        self.active_at = listener.loop.time()
-        try:
-            received = tls.receive(data)
-        except TlsError as failure:
-            self._write_tls()
-            listener.close_peer(self.connection_id, "tls", f"refused: TLS failed: {failure}")
-            return
-        self._write_tls()
-        now_ms = listener.clock.now_ms()
-        if tls.established and not self._secured:
-            self._secured = True
-            listener.perform(listener.node.secured(self.connection_id, tls.peer_certificate, now_ms), now_ms)
-        if received:
-            listener.perform(listener.node.step(self.connection_id, received, now_ms), now_ms)
-        if tls.ended:
-            self.close()
-
-    def send(self, data: bytes) -> None:
-        """Encrypt and write, unless the peer has said its end: TLS takes nothing after that."""
-        if self.transport.is_closing():
-            return
-        self._tls.send(data)
-        super().send(self._tls.outgoing())
-
-    def close(self) -> None:
-        """Say in TLS that this is the end, too."""
-        self._tls.end()
-        self._write_tls()
-        super().close()
-
-    def _write_tls(self) -> None:
-        if (data := self._tls.outgoing()) and not self.transport.is_closing():
-            self.transport.write(data)
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.stubs.rack import Rack
 
 
@@ -12,5 +13,6 @@ class Script:
 
     def __init__(self) -> None:
         self.rack = Rack()
+        self.faults = Faults()
         self.entry_ids = itertools.count(1)
         """Ids of the entries of all nodes' journals, so that they order what happened in a quorum."""

@@ -1,0 +1,143 @@
+"""A timed plan of faults: what is switched on when, for how long, and how slowly it grows. Time is an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from mockraft.server.controller.periodic import NEVER_MS
+from mockraft.server.stubs.faults.fault import Fault
+from mockraft.server.stubs.faults.kinds import near
+
+RAMP_STEP_MS = 100
+"""What grows does so in steps of this time."""
+
+_FIELDS = ("at", "duration", "ramp", "fault")
+
+
+class Step:
+    """A fault that is on from `at_ms` after the plan's start for `duration_ms` (None: to the plan's end).
+
+    Over its first `ramp_ms` it grows from nothing to what it is.
+    """
+
+    def __init__(self, at_ms: int, duration_ms: int | None, ramp_ms: int, fault: Fault, tree: dict[str, Any]) -> None:
+        self.at_ms = at_ms
+        self.duration_ms = duration_ms
+        self.ramp_ms = ramp_ms
+        self.fault = fault
+        self.tree = tree
+        self.state = "waiting"
+
+    @property
+    def end_ms(self) -> int:
+        """When it is over, after the plan's start."""
+        return NEVER_MS if self.duration_ms is None else self.at_ms + self.duration_ms
+
+
+class Plan:
+    """Steps that run. `add` is told each fault when its time comes, `switch` that it goes on or off."""
+
+    def __init__(self, steps: list[Step], add: Callable[[Fault], None], switch: Callable[[Fault, bool], None]) -> None:
+        self.ramps = False
+        """Whether the last tick moved a fault along its ramp."""
+        self._steps = steps
+        self._add = add
+        self._switch = switch
+        self._start_ms: int | None = None
+
+    def tick(self, now_ms: int) -> int:
+        """Do what is due; gives when there is more to do. The first tick is the plan's start."""
+        if self._start_ms is None:
+            self._start_ms = now_ms
+        elapsed_ms = now_ms - self._start_ms
+        self.ramps = False
+        next_ms = NEVER_MS
+        for step in self._steps:
+            if step.state == "waiting" and elapsed_ms >= step.at_ms:
+                self._begin(step)
+            if step.state == "on" and elapsed_ms >= step.end_ms:
+                self._end(step)
+            if step.state == "on" and step.ramp_ms:
+                grown = min(1.0, (elapsed_ms - step.at_ms) / step.ramp_ms)
+                step.fault.ramped(grown)
+                self.ramps = True
+                if grown < 1:
+                    next_ms = min(next_ms, elapsed_ms + RAMP_STEP_MS)
+                else:
+                    step.ramp_ms = 0
+            if step.state != "over":
+                next_ms = min(next_ms, step.at_ms if step.state == "waiting" else step.end_ms)
+        return NEVER_MS if next_ms >= NEVER_MS else self._start_ms + next_ms
+
+    def stop(self) -> None:
+        """End every step."""
+        for step in self._steps:
+            if step.state == "on":
+                self._end(step)
+            step.state = "over"
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Every step with its `state` and, once it began, its fault's id and how often it fired."""
+        return [
+            step.tree
+            | {"state": step.state}
+            | ({} if step.state == "waiting" else {"faultId": step.fault.id, "fired": step.fault.fired})
+            for step in self._steps
+        ]
+
+    def _begin(self, step: Step) -> None:
+        step.state = "on"
+        if step.ramp_ms:
+            step.fault.ramped(0.0)
+        self._add(step.fault)
+        try:
+            self._switch(step.fault, True)
+        except Exception as error:
+            step.fault.error = f"it could not be switched on: {error}"
+
+    def _end(self, step: Step) -> None:
+        step.state = "over"
+        try:
+            self._switch(step.fault, False)
+        except Exception as error:
+            step.fault.error = f"it could not be switched off: {error}"
+
+
+def read_plan(plan: Iterable[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], Fault]) -> list[Step]:
+    """A plan from its JSON form; `read` reads a fault. Raises ValueError that names the step and the field."""
+    if isinstance(plan, Mapping | str):
+        raise ValueError("a plan is a list of steps")
+    steps = []
+    for index, tree in enumerate(plan):
+        try:
+            steps.append(_read_step(tree, read))
+        except ValueError as error:
+            raise ValueError(f"plan[{index}]: {error}") from error
+    return steps
+
+
+def _read_step(tree: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Fault]) -> Step:
+    if not isinstance(tree, Mapping):
+        raise ValueError(f"a step is an object, not {tree!r}")
+    said = {field: value for field, value in tree.items() if field not in ("state", "faultId", "fired")}
+    for field in said:
+        if field not in _FIELDS:
+            raise ValueError(f"{field}: a step has no such field{near(field, _FIELDS)}")
+    times = {field: said.get(field) for field in ("at", "duration", "ramp")}
+    for field, value in times.items():
+        is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        if value is not None and not is_number:
+            raise ValueError(f"{field}={value!r}: it is a time in milliseconds, 0 or more")
+    if "fault" not in said:
+        raise ValueError("fault: a step must say which fault it switches on")
+    ramp_ms, duration_ms = times["ramp"] or 0, times["duration"]
+    if duration_ms is not None and ramp_ms > duration_ms:
+        raise ValueError(f"ramp={ramp_ms}: it is longer than the step's duration={duration_ms}")
+    try:
+        fault = read(said["fault"])
+    except ValueError as error:
+        raise ValueError(f"fault.{error}") from error
+    if ramp_ms and fault.kind.toxic is None:
+        raise ValueError(f"ramp={ramp_ms}: {fault.kind.name} does not grow, it is on or off")
+    return Step(times["at"] or 0, duration_ms, ramp_ms, fault, said)

@@ -1,0 +1,285 @@
+"""The faults of a controller, or of every node of a quorum: switched on and off by name, by hand or by a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mockraft.server.controller.periodic import NEVER_MS
+from mockraft.server.stubs.faults.byte_kinds import BYTE_KINDS
+from mockraft.server.stubs.faults.fault import ConnectionMatch, Fault
+from mockraft.server.stubs.faults.kinds import Kind, near, snake
+from mockraft.server.stubs.faults.plan import Plan, read_plan
+from mockraft.server.stubs.faults.presets import PRESET_KINDS
+
+if TYPE_CHECKING:
+    from mockraft.server.double import Double
+
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (*BYTE_KINDS, *PRESET_KINDS)}
+"""Every kind of fault by its name."""
+
+_SCOPES = ("client_id", "broker_id", "connection", "listener", "node", "address")
+_FIELDS = ("id", "name", "kind", "enabled", "match", "toxicity", "seed", "params")
+_READ_ONLY = ("fired", "error")
+
+
+class Wire(Protocol):
+    """The sockets of a node, as faults see them."""
+
+    def now_ms(self) -> int:
+        """The time by the node's clock."""
+
+    def faults_changed(self) -> None:
+        """Look again which faults meet which connection, and when to tick."""
+
+
+class Faults:
+    """Faults by id, in the order in which they were added, and the plan that switches some of them.
+
+    `toxics` are the faults of connections' bytes that are on, `heeds_speech` says whether one of them depends on what
+    is said on a connection, and `next_ms` when `tick` wants to be called.
+    """
+
+    def __init__(self) -> None:
+        self.kinds: Mapping[str, Kind] = KINDS
+        self.toxics: tuple[Fault, ...] = ()
+        self.heeds_speech = False
+        self.next_ms = NEVER_MS
+        self.double: Double | None = None
+        self._faults: dict[str, Fault] = {}
+        self._wires: list[Wire] = []
+        self._made = 0
+        self._waiting: list[Fault] = []
+        self._plan: Plan | None = None
+
+    def add(
+        self,
+        kind: str,
+        *,
+        match: Mapping[str, Any] | None = None,
+        toxicity: float = 1.0,
+        seed: int = 0,
+        enabled: bool = True,
+        id: str | None = None,  # noqa: A002 - the word of all three doors
+        name: str | None = None,
+        **params: Any,
+    ) -> Fault:
+        """A fault of a kind, switched on unless `enabled` says otherwise.
+
+        `params` are the kind's parameters and, for a toxic of bytes, the scopes of `match` too (`client_id="admin"`).
+        `toxicity` is the share of connections that it meets, from 0 to 1, drawn by `seed`. Raises ValueError that names
+        what is wrong, and what a preset raises when it cannot be switched on.
+        """
+        tree = {"kind": kind, "toxicity": toxicity, "seed": seed, "enabled": enabled, "id": id, "name": name}
+        scopes: dict[str, Any] = {}
+        if kind in KINDS and KINDS[kind].toxic is not None:
+            scopes = {scope: params.pop(scope) for scope in _SCOPES if scope in params}
+        return self.add_json(tree | {"match": {**(match or {}), **scopes}, "params": params})
+
+    def add_json(self, tree: Mapping[str, Any]) -> Fault:
+        """A fault from its JSON form; see `add`. What only the controller writes (`fired`) is left unread."""
+        fault = self._read(tree)
+        self._faults[fault.id] = fault
+        if tree.get("enabled", True):
+            try:
+                self._switch(fault, True)
+            except BaseException:
+                del self._faults[fault.id]
+                raise
+        return fault
+
+    def get(self, fault_id: str) -> Fault:
+        """The fault of this id. Raises KeyError."""
+        return self._faults[fault_id]
+
+    @property
+    def all(self) -> list[Fault]:
+        """Every fault, in order."""
+        return list(self._faults.values())
+
+    @property
+    def active(self) -> list[Fault]:
+        """Those that are switched on."""
+        return [fault for fault in self._faults.values() if fault.enabled]
+
+    def unfired(self) -> list[Fault]:
+        """Those that never met anything so far: a test that expects them to says nothing."""
+        return [fault for fault in self._faults.values() if not fault.fired]
+
+    def remove(self, fault_id: str) -> None:
+        """Switch a fault off and forget it. Raises KeyError."""
+        self._switch(self._faults[fault_id], False)
+        del self._faults[fault_id]
+
+    def enable(self, fault_id: str, is_enabled: bool = True) -> Fault:
+        """Switch a fault on or off. Raises KeyError, and what a preset raises when it cannot be switched on."""
+        fault = self._faults[fault_id]
+        self._switch(fault, is_enabled)
+        return fault
+
+    def change_json(self, fault_id: str, tree: Mapping[str, Any]) -> Fault:
+        """Change what is said of a fault: `enabled`, `toxicity`, `params` (those that are named), `match`, `name`.
+
+        A preset that is on is switched off and on again. Raises KeyError, ValueError that names what is wrong.
+        """
+        fault = self._faults[fault_id]
+        for fixed in ("id", "kind", "seed"):
+            if fixed in tree and tree[fixed] != fault.to_json().get(fixed):
+                raise ValueError(f"{fixed}: it cannot be changed; remove the fault and add another")
+        merged = fault.to_json() | dict(tree) | {"params": fault.params | _object(tree, "params", snake)}
+        changed = self._read({**merged, "id": None})
+        was_enabled = fault.enabled
+        if fault.kind.on is not None:
+            self._switch(fault, False)
+        fault.params, fault.match, fault.toxicity, fault.name = (
+            changed.params,
+            changed.match,
+            changed.toxicity,
+            changed.name,
+        )
+        fault.ramped(1.0)
+        self._switch(fault, bool(tree.get("enabled", was_enabled)))
+        self._changed()
+        return fault
+
+    def reset(self) -> None:
+        """Switch off and forget every fault, and the plan."""
+        self.stop_plan()
+        for fault in list(self._faults.values()):
+            self.remove(fault.id)
+        self._made = 0
+
+    def run(self, plan: Iterable[Mapping[str, Any]]) -> None:
+        """Switch faults by a plan from now on, or from when the controller runs; it replaces the one there is.
+
+        A plan is a list of steps: `{"at": ms, "duration": ms?, "ramp": ms?, "fault": {…}}`. Raises ValueError.
+        """
+        steps = read_plan(plan, self._read)
+        self.stop_plan()
+        self._plan = Plan(steps, self._add_planned, self._switch)
+        if self._wires:
+            self.tick(self._wires[0].now_ms())
+            self._changed()
+
+    def stop_plan(self) -> None:
+        """End the plan; the faults that it switched on are switched off and stay listed."""
+        if self._plan is not None:
+            plan, self._plan = self._plan, None
+            plan.stop()
+        self.next_ms = NEVER_MS
+
+    def plan_json(self) -> list[dict[str, Any]]:
+        """The plan's steps in their JSON form, each with its `state`: waiting, on, over."""
+        return self._plan.to_json() if self._plan is not None else []
+
+    def attach(self, wire: Wire) -> None:
+        """A node's sockets are open from now on."""
+        self._wires.append(wire)
+        if self._plan is not None:
+            self.tick(wire.now_ms())
+        wire.faults_changed()
+
+    def detach(self, wire: Wire) -> None:
+        """A node's sockets are closed."""
+        if wire in self._wires:
+            self._wires.remove(wire)
+
+    def switch_on_waiting(self) -> None:
+        """Switch on the presets that were added before there was a controller."""
+        waiting, self._waiting = self._waiting, []
+        for fault in waiting:
+            if fault.enabled and fault.in_force is None:
+                self._put_in_force(fault)
+
+    def tick(self, now_ms: int) -> None:
+        """Do what the plan has for this time; several nodes may say the same time."""
+        if self._plan is not None:
+            before = self.toxics
+            self.next_ms = self._plan.tick(now_ms)
+            if self._plan.ramps or before != self.toxics:
+                self._changed()
+
+    def _read(self, tree: Mapping[str, Any]) -> Fault:
+        if not isinstance(tree, Mapping):
+            raise ValueError(f"a fault is an object, not {tree!r}")
+        for field in tree:
+            if field not in _FIELDS and field not in _READ_ONLY:
+                raise ValueError(f"{field}: a fault has no such field{near(field, _FIELDS)}")
+        kind_name = tree.get("kind")
+        if not isinstance(kind_name, str) or kind_name not in KINDS:
+            raise ValueError(f"kind={kind_name!r}: there is no such kind of fault{near(str(kind_name), KINDS)}")
+        kind = KINDS[kind_name]
+        toxicity, seed = tree.get("toxicity", 1.0), tree.get("seed", 0)
+        if isinstance(toxicity, bool) or not isinstance(toxicity, int | float) or not 0 <= toxicity <= 1:
+            raise ValueError(f"toxicity={toxicity!r}: it is the share of connections that are met, from 0 to 1")
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise ValueError(f"seed={seed!r}: it is a whole number")
+        if not isinstance(tree.get("enabled", True), bool):
+            raise ValueError(f"enabled={tree['enabled']!r}: it is true or false")
+        match = _object(tree, "match")
+        if match and kind.toxic is None:
+            raise ValueError(f"match: {kind.name} is no toxic of connections; say it with its parameters")
+        for text in ("id", "name"):
+            if not isinstance(tree.get(text), str | None):
+                raise ValueError(f"{text}={tree[text]!r}: it is a text")
+        params = kind.read(_object(tree, "params"))
+        fault_id = tree.get("id") or self._new_id(kind)
+        if fault_id in self._faults:
+            raise ValueError(f"id={fault_id!r}: there is a fault of this id already")
+        fault = Fault(fault_id, kind, ConnectionMatch.read(match), float(toxicity), seed, params)
+        fault.name = tree.get("name")
+        return fault
+
+    def _new_id(self, kind: Kind) -> str:
+        while True:
+            self._made += 1
+            fault_id = f"{kind.name}-{self._made}"
+            if fault_id not in self._faults:
+                return fault_id
+
+    def _add_planned(self, fault: Fault) -> None:
+        if fault.id in self._faults:
+            fault.id = self._new_id(fault.kind)
+        self._faults[fault.id] = fault
+
+    def _switch(self, fault: Fault, is_on: bool) -> None:
+        if fault.enabled == is_on:
+            return
+        fault.enabled = is_on
+        if fault.kind.on is None:
+            self._changed()
+        elif not is_on:
+            fault.switch_off()
+        elif self._wires and self.double is not None:
+            try:
+                self._put_in_force(fault, is_told=True)
+            except BaseException:
+                fault.enabled = False
+                raise
+        else:
+            self._waiting.append(fault)
+
+    def _put_in_force(self, fault: Fault, is_told: bool = False) -> None:
+        on, double = fault.kind.on, self.double
+        assert on is not None
+        assert double is not None
+        try:
+            fault.switch_on(lambda: on(double, fault.params))
+            fault.error = None
+        except Exception as error:
+            if is_told:
+                raise
+            fault.error = f"it could not be switched on: {error}"
+
+    def _changed(self) -> None:
+        self.toxics = tuple(fault for fault in self._faults.values() if fault.enabled and fault.kind.toxic is not None)
+        self.heeds_speech = any(fault.match.heeds_speech for fault in self.toxics)
+        for wire in list(self._wires):
+            wire.faults_changed()
+
+
+def _object(tree: Mapping[str, Any], field: str, name_of: Callable[[str], str] = str) -> dict[str, Any]:
+    value = tree.get(field) or {}
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{field}={value!r}: it is an object")
+    return {name_of(name): one for name, one in value.items()}

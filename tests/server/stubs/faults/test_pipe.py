@@ -1,0 +1,279 @@
+"""Toxics on a direction's bytes by a clock that the test moves."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mockraft.server.controller.periodic import NEVER_MS
+from mockraft.server.stubs.faults.fault import Fault, Speaker
+from mockraft.server.stubs.faults.pipe import DUE_ITEMS_MAX, Pipe
+from mockraft.server.stubs.faults.registry import Faults
+from mockraft.server.stubs.faults.toxics import End, Toxic
+
+SPEAKER = Speaker("client", 1, 7, "CONTROLLER", 3000, "127.0.0.1")
+
+
+def fault(kind: str, **params: Any) -> Fault:
+    return Faults().add(kind, **params)
+
+
+def toxic(of: Fault, now_ms: int = 0) -> Toxic:
+    assert of.kind.toxic is not None
+    return of.kind.toxic(of, of.chance(SPEAKER, "downstream"), now_ms)
+
+
+def pipe(*faults: Fault) -> Pipe:
+    made = Pipe()
+    made.apply([toxic(one) for one in faults])
+    return made
+
+
+def run(of: Pipe, until_ms: int = 10**9) -> list[tuple[int, bytes | End]]:
+    """What comes out and when, asked exactly when the pipe wants to be."""
+    out: list[tuple[int, bytes | End]] = []
+    now_ms = 0
+    while now_ms <= until_ms:
+        out += [(now_ms, said) for said in of.due(now_ms)]
+        next_ms = of.next_ms()
+        if next_ms == NEVER_MS:
+            break
+        now_ms = max(now_ms, next_ms)
+    return out
+
+
+def whole(out: list[tuple[int, bytes | End]]) -> bytes:
+    return b"".join(said for _, said in out if isinstance(said, bytes))
+
+
+chunkings = st.lists(st.binary(min_size=1, max_size=200), min_size=1, max_size=20)
+
+
+@given(
+    chunks=chunkings,
+    gap_ms=st.integers(0, 50),
+    latency_ms=st.integers(0, 300),
+    jitter_ms=st.integers(0, 300),
+    rate=st.integers(1, 5_000),
+    size=st.integers(1, 50),
+    variation=st.integers(0, 60),
+    seed=st.integers(0, 9),
+)
+def test_what_is_delayed_slowed_and_sliced_comes_out_as_it_went_in(
+    chunks: list[bytes],
+    gap_ms: int,
+    latency_ms: int,
+    jitter_ms: int,
+    rate: int,
+    size: int,
+    variation: int,
+    seed: int,
+) -> None:
+    slow = pipe(
+        fault("latency", latency_ms=latency_ms, jitter_ms=jitter_ms, seed=seed),
+        fault("bandwidth", bytes_per_second=rate),
+        fault("slicer", average_size=size, size_variation=variation, delay_ms=1, seed=seed),
+    )
+    out: list[tuple[int, bytes | End]] = []
+    for index, chunk in enumerate(chunks):
+        slow.push(chunk, index * gap_ms)
+        out += [(index * gap_ms, said) for said in slow.due(index * gap_ms)]
+    slow.close(len(chunks) * gap_ms)
+    out += run(slow)
+    assert whole(out) == b"".join(chunks)
+    assert out[-1][1] is End.CLOSE
+    assert slow.held_bytes == 0
+
+
+@given(
+    data=st.binary(min_size=1, max_size=500), cuts=st.lists(st.integers(1, 499), max_size=10), seed=st.integers(0, 5)
+)
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        ("corrupt", {"probability": 0.05}),
+        ("corrupt", {"every_nth": 7}),
+        ("truncate", {"bytes": 123}),
+        ("limit_data", {"bytes": 123}),
+    ],
+)
+def test_the_same_seed_makes_the_same_bytes_at_any_chunking(
+    kind: str, params: dict[str, Any], data: bytes, cuts: list[int], seed: int
+) -> None:
+    at_once, in_pieces = (pipe(fault(kind, seed=seed, **params)) for _ in range(2))
+    at_once.push(data, 0)
+    bounds = [0, *sorted(cut for cut in set(cuts) if cut < len(data)), len(data)]
+    for start, end in itertools.pairwise(bounds):
+        in_pieces.push(data[start:end], 0)
+    first, second = run(at_once), run(in_pieces)
+    assert whole(first) == whole(second)
+    assert [said for _, said in first if isinstance(said, End)] == [said for _, said in second if isinstance(said, End)]
+
+
+def test_latency_delays_each_chunk_by_its_draw_and_keeps_the_order() -> None:
+    late = pipe(fault("latency", latency_ms=100, jitter_ms=90, seed=3))
+    for index in range(50):
+        late.push(bytes([index]), index)
+    out = run(late)
+    assert whole(out) == bytes(range(50))
+    delays = [at_ms - said[0] for at_ms, said in out if isinstance(said, bytes)]
+    assert min(delays) >= 10
+    assert max(delays) <= 190
+    assert len(set(delays)) > 10
+
+
+def test_latency_delays_the_end_of_the_stream_too() -> None:
+    late = pipe(fault("latency", latency_ms=100))
+    late.push(b"last words", 0)
+    late.close(0)
+    assert run(late) == [(100, b"last words"), (100, End.CLOSE)]
+
+
+def test_bandwidth_takes_the_time_that_the_line_needs() -> None:
+    slow = pipe(fault("bandwidth", bytes_per_second=1_000))
+    slow.push(bytes(500), 0)
+    slow.push(bytes(500), 100)
+    out = run(slow)
+    assert out[-1][0] == 1_000
+    half_way = [said for at_ms, said in out if at_ms <= 500]
+    assert sum(map(len, half_way)) == 500  # type: ignore[arg-type]
+
+
+def test_slices_are_of_the_asked_size_and_apart() -> None:
+    sliced = pipe(fault("slicer", average_size=10, size_variation=3, delay_ms=5))
+    sliced.push(bytes(1_000), 0)
+    out = run(sliced)
+    sizes = [len(said) for _, said in out if isinstance(said, bytes)]
+    assert {*sizes[:-1]} <= set(range(7, 14))
+    assert len({*sizes}) > 3
+    assert [at_ms for at_ms, _ in out] == [5 * index for index in range(len(out))]
+
+
+def test_half_open_swallows_everything_and_never_ends() -> None:
+    silent = pipe(fault("half_open"))
+    silent.push(b"anybody there?", 0)
+    assert run(silent) == []
+    assert silent.held_bytes == 0
+
+
+def test_half_open_with_a_timeout_closes_after_it() -> None:
+    of = fault("half_open", timeout_ms=750)
+    silent = pipe(of)
+    silent.push(b"anybody there?", 0)
+    assert run(silent) == [(750, End.CLOSE)]
+    assert silent.ended_by is of
+
+
+def test_reset_peer_lets_bytes_pass_until_its_time() -> None:
+    broken = pipe(fault("reset_peer", timeout_ms=20))
+    broken.push(b"hello", 0)
+    assert run(broken) == [(0, b"hello"), (20, End.RESET)]
+
+
+def test_limit_data_closes_in_the_middle() -> None:
+    of = fault("limit_data", bytes=17)
+    limited = pipe(of)
+    limited.push(bytes(10), 0)
+    limited.push(bytes(10), 0)
+    limited.push(bytes(10), 0)
+    assert run(limited) == [(0, bytes(10)), (0, bytes(7)), (0, End.CLOSE)]
+    assert limited.ended_by is of
+    assert of.fired == 1
+
+
+def test_truncate_loses_the_rest_and_stays_open() -> None:
+    cut = pipe(fault("truncate", bytes=5))
+    cut.push(b"half a frame", 0)
+    cut.push(b"another", 0)
+    assert run(cut) == [(0, b"half ")]
+
+
+def test_corrupt_changes_each_nth_byte_and_no_other() -> None:
+    of = fault("corrupt", every_nth=4)
+    garbled = pipe(of)
+    for _ in range(25):
+        garbled.push(bytes(4), 0)
+    changed = [index for index, byte in enumerate(whole(run(garbled))) if byte]
+    assert changed == list(range(3, 100, 4))
+    assert of.fired == 25
+
+
+def test_corrupt_changes_about_as_many_bytes_as_asked() -> None:
+    garbled = pipe(fault("corrupt", probability=0.01, seed=1))
+    garbled.push(bytes(100_000), 0)
+    changed = sum(1 for byte in whole(run(garbled)) if byte)
+    assert 800 < changed < 1_200
+
+
+def test_duplicate_says_twice_what_was_said_at_once() -> None:
+    twice = pipe(fault("duplicate"))
+    twice.push(b"one", 0)
+    twice.push(b"two", 0)
+    assert whole(run(twice)) == b"oneonetwotwo"
+    assert twice.held_bytes == 0
+
+
+def test_slow_close_delays_the_end_alone() -> None:
+    slow = pipe(fault("slow_close", delay_ms=300))
+    slow.push(b"bye", 0)
+    slow.close(0)
+    assert run(slow) == [(0, b"bye"), (300, End.CLOSE)]
+
+
+def test_when_a_toxic_goes_what_it_held_comes_out_at_once_and_in_order() -> None:
+    late = pipe(fault("latency", latency_ms=60_000))
+    late.push(b"one ", 0)
+    late.push(b"two", 0)
+    assert late.due(10) == []
+    assert late.apply([])
+    late.push(b" three", 10)
+    assert b"".join(said for said in late.due(10) if isinstance(said, bytes)) == b"one two three"
+    assert late.is_idle
+
+
+@pytest.mark.parametrize("kind", ["half_open", "truncate"])
+def test_a_stream_that_lost_bytes_is_not_whole_when_its_toxic_goes(kind: str) -> None:
+    of = pipe(fault(kind, **({"bytes": 1} if kind == "truncate" else {})))
+    of.push(b"some", 0)
+    of.due(0)
+    assert not of.apply([])
+
+
+def test_toxics_work_one_after_the_other() -> None:
+    both = pipe(fault("latency", latency_ms=50), fault("limit_data", bytes=3))
+    both.push(b"abcdef", 0)
+    assert run(both) == [(50, b"abc"), (50, End.CLOSE)]
+
+
+def test_what_is_held_is_counted_until_it_is_out() -> None:
+    slow = pipe(fault("bandwidth", bytes_per_second=1_000))
+    slow.push(bytes(1_000), 0)
+    slow.due(250)
+    assert 740 <= slow.held_bytes <= 760
+
+
+def test_no_more_than_so_many_pieces_come_out_in_one_turn() -> None:
+    sliced = pipe(fault("slicer", average_size=1))
+    sliced.push(bytes(3_000), 0)
+    assert [len(sliced.due(0)) for _ in range(4)] == [DUE_ITEMS_MAX, DUE_ITEMS_MAX, 3_000 - 2 * DUE_ITEMS_MAX, 0]
+
+
+def test_a_ramp_moves_toxics_that_are_at_work() -> None:
+    of = fault("latency", latency_ms=100)
+    late = pipe(of)
+    of.ramped(0.5)
+    late.push(b"a", 0)
+    assert run(late) == [(50, b"a")]
+
+
+@pytest.mark.parametrize("change", [lambda one: None, lambda one: one.ramped(1.0)])
+def test_draws_differ_between_connections_and_not_between_runs(change: Callable[[Fault], None]) -> None:
+    of = fault("corrupt", probability=0.5, seed=4)
+    change(of)
+    other = SPEAKER._replace(connection=8)
+    first, again, elsewhere = (of.chance(who, "downstream").random() for who in (SPEAKER, SPEAKER, other))
+    assert first == again != elsewhere

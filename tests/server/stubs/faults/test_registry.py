@@ -1,0 +1,217 @@
+"""Faults by name: what they may be told, what is said of them, and what switches them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mockraft.server.stubs.faults import registry
+from mockraft.server.stubs.faults.kinds import REQUIRED, InForce, Kind, Parameter
+from mockraft.server.stubs.faults.registry import Faults
+
+
+class Wire:
+    """A node's sockets, counted."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.time_ms = 1_000
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def faults_changed(self) -> None:
+        self.looks += 1
+
+
+class Preset:
+    """What a preset did."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+        self.calls = 0
+        self.undone = 0
+        self.breaks = False
+
+    def on(self, double: Any, params: Any) -> InForce:
+        if self.breaks:
+            raise ValueError("there is no broker 9")
+        self.told.append(dict(params))
+        return InForce(self._undo, lambda: self.calls)
+
+    def _undo(self) -> None:
+        self.undone += 1
+
+
+@pytest.fixture
+def preset(monkeypatch: pytest.MonkeyPatch) -> Preset:
+    made = Preset()
+    parameters = (
+        Parameter("broker_id", "int", REQUIRED, "the broker", minimum=0),
+        Parameter("code", "string", "NONE", "the error"),
+    )
+    monkeypatch.setitem(registry.KINDS, "fence", Kind("fence", "A broker is fenced.", parameters, made.on))
+    return made
+
+
+@pytest.fixture
+def faults() -> Faults:
+    made = Faults()
+    made.double = object()  # type: ignore[assignment]
+    made.attach(Wire())
+    return made
+
+
+def test_a_fault_says_all_of_itself_as_json() -> None:
+    fault = Faults().add("latency", latency_ms=250, client_id="admin", toxicity=0.5, seed=3, name="slow admins")
+    assert fault.to_json() == {
+        "id": "latency-1",
+        "name": "slow admins",
+        "kind": "latency",
+        "enabled": True,
+        "match": {"clientId": "admin"},
+        "toxicity": 0.5,
+        "seed": 3,
+        "params": {"direction": "downstream", "latencyMs": 250, "jitterMs": 0},
+        "fired": 0,
+    }
+
+
+def test_what_a_fault_says_of_itself_makes_the_same_fault() -> None:
+    fault = Faults().add("corrupt", probability=0.25, match={"broker_id": [1, 2]}, seed=9)
+    assert Faults().add_json(fault.to_json()).to_json() == fault.to_json()
+
+
+@pytest.mark.parametrize(
+    ("tree", "complaint"),
+    [
+        ({"kind": "latancy"}, "kind='latancy': there is no such kind of fault; did you mean latency?"),
+        ({}, "kind=None"),
+        ({"kind": "latency", "params": {"latencyms": 1}}, "params.latencyms: latency has no such parameter"),
+        ({"kind": "latency", "params": {"latencyMs": -1}}, "params.latencyMs=-1: it is at least 0"),
+        ({"kind": "latency", "params": {"latencyMs": "1"}}, "params.latencyMs='1': it is an int"),
+        ({"kind": "latency", "params": {"latencyMs": True}}, "params.latencyMs=True: it is an int"),
+        ({"kind": "latency", "params": {"direction": "sideways"}}, "it is one of upstream, downstream, both"),
+        ({"kind": "corrupt", "params": {"probability": 2}}, "params.probability=2: it is at most 1"),
+        ({"kind": "latency", "params": []}, None),
+        ({"kind": "latency", "params": [1]}, "params=[1]: it is an object"),
+        ({"kind": "latency", "match": {"clientID": "x"}}, "match.clientID: a fault of connections has no such scope"),
+        ({"kind": "latency", "match": {"brokerId": "1"}}, "match.brokerId='1': it is a number or a list of them"),
+        ({"kind": "latency", "toxicity": 1.5}, "toxicity=1.5: it is the share"),
+        ({"kind": "latency", "seed": "x"}, "seed='x': it is a whole number"),
+        ({"kind": "latency", "enabled": "yes"}, "enabled='yes': it is true or false"),
+        ({"kind": "latency", "sead": 1}, "sead: a fault has no such field; did you mean seed?"),
+        ({"kind": "latency", "id": 4}, "id=4: it is a text"),
+        ("latency", "a fault is an object, not 'latency'"),
+    ],
+)
+def test_a_fault_that_cannot_be_is_refused_by_what_is_wrong_with_it(tree: Any, complaint: str | None) -> None:
+    faults = Faults()
+    if complaint is None:
+        assert faults.add_json(tree).kind.name == "latency"
+        return
+    with pytest.raises(ValueError, match="^" + _literally(complaint)):
+        faults.add_json(tree)
+    assert faults.all == []
+
+
+def _literally(text: str) -> str:
+    import re
+
+    return ".*" + re.escape(text)
+
+
+def test_an_id_is_given_or_made_and_never_twice() -> None:
+    faults = Faults()
+    faults.add("down", id="mine", enabled=False)
+    with pytest.raises(ValueError, match="id='mine': there is a fault of this id already"):
+        faults.add("down", id="mine")
+    assert [faults.add("down", enabled=False).id for _ in range(2)] == ["down-1", "down-2"]
+
+
+def test_every_kind_is_listed_with_what_it_may_be_told() -> None:
+    for kind in Faults().kinds.values():
+        tree = kind.to_json()
+        assert tree["summary"].endswith(".")
+        for parameter in tree["parameters"]:
+            assert parameter.keys() >= {"name", "type", "required", "default", "help"}
+            assert parameter["help"]
+
+
+def test_sockets_look_again_whenever_toxics_change(faults: Faults) -> None:
+    wire = faults._wires[0]
+    assert isinstance(wire, Wire)
+    before = wire.looks
+    fault = faults.add("latency", broker_id=1)
+    assert faults.toxics == (fault,)
+    assert faults.heeds_speech
+    faults.enable(fault.id, False)
+    assert not faults.toxics
+    assert not faults.heeds_speech
+    faults.enable(fault.id)
+    faults.remove(fault.id)
+    assert wire.looks == before + 4
+
+
+def test_a_fault_is_changed_where_it_is(faults: Faults) -> None:
+    fault = faults.add("latency", latency_ms=10, jitter_ms=5)
+    faults.change_json(fault.id, {"params": {"latencyMs": 20}, "toxicity": 0.5, "match": {"node": 1}})
+    assert fault.params_now == {"direction": "downstream", "latency_ms": 20, "jitter_ms": 5}
+    assert fault.to_json()["match"] == {"node": 1}
+    faults.change_json(fault.id, {"enabled": False})
+    assert faults.active == []
+    with pytest.raises(ValueError, match=r"params\.latencyMs=-5"):
+        faults.change_json(fault.id, {"params": {"latencyMs": -5}})
+    with pytest.raises(ValueError, match="kind: it cannot be changed"):
+        faults.change_json(fault.id, {"kind": "down"})
+    assert fault.params["latency_ms"] == 20
+
+
+def test_a_preset_is_put_in_force_and_taken_back(faults: Faults, preset: Preset) -> None:
+    fault = faults.add("fence", broker_id=1)
+    assert preset.told == [{"broker_id": 1, "code": "NONE"}]
+    assert faults.unfired() == [fault]
+    preset.calls = 3
+    assert fault.fired == 3
+    faults.enable(fault.id, False)
+    assert preset.undone == 1
+    assert fault.fired == 3
+    faults.change_json(fault.id, {"enabled": True, "params": {"brokerId": 2}})
+    assert preset.told[-1]["broker_id"] == 2
+    faults.reset()
+    assert preset.undone == 2
+    assert faults.all == []
+
+
+def test_a_preset_that_must_be_told_something_says_so(faults: Faults, preset: Preset) -> None:
+    with pytest.raises(ValueError, match=r"params\.brokerId: fence must be told it \(the broker\)"):
+        faults.add("fence")
+    with pytest.raises(ValueError, match="match: fence is no toxic of connections"):
+        faults.add_json({"kind": "fence", "params": {"brokerId": 1}, "match": {"node": 1}})
+    assert preset.told == []
+
+
+def test_a_preset_that_cannot_be_switched_on_is_not_kept(faults: Faults, preset: Preset) -> None:
+    preset.breaks = True
+    with pytest.raises(ValueError, match="there is no broker 9"):
+        faults.add("fence", broker_id=9)
+    assert faults.all == []
+
+
+def test_a_preset_waits_for_a_controller(preset: Preset) -> None:
+    faults = Faults()
+    faults.add("fence", broker_id=1)
+    assert preset.told == []
+    faults.double = object()  # type: ignore[assignment]
+    faults.attach(Wire())
+    faults.switch_on_waiting()
+    assert len(preset.told) == 1
+
+
+def test_a_preset_that_waited_in_vain_says_why(preset: Preset) -> None:
+    faults = Faults()
+    fault = faults.add("fence", broker_id=9)
+    preset.breaks = True
+    faults.double = object()  # type: ignore[assignment]
+    faults.switch_on_waiting()
+    assert fault.to_json()["error"] == "it could not be switched on: there is no broker 9"

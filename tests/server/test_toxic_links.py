@@ -1,0 +1,400 @@
+"""Byte toxics through real sockets, on both loops, by a clock that the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft import Controller
+from mockraft.certificates import CertificateAuthority
+from mockraft.server.clock import VirtualClock
+from mockraft.server.stubs.faults.registry import Faults
+from mockraft.server.toxic_links import HELD_BYTES_MAX, ToxicLink
+from mockraft.wire.connection import write_request
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+
+DEADLINE_S = 20.0
+ASK = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+
+
+def question(client_id: str = "test") -> bytes:
+    return write_request(ASK, 3, 1, client_id)
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+class World:
+    """A controller, its faults, its clock, and clients that are read by hand."""
+
+    def __init__(self, controller: Controller, clock: VirtualClock) -> None:
+        self.controller = controller
+        self.clock = clock
+        self.clients: list[socket.socket] = []
+
+    @property
+    def faults(self) -> Faults:
+        return self.controller.double.script.faults
+
+    @property
+    def peers(self) -> list[Any]:
+        return self.controller.running.listener.peers()
+
+    @property
+    def asked(self) -> int:
+        return len(self.controller.journal.exchanges())
+
+    async def connect(self) -> socket.socket:
+        client = socket.socket()
+        client.setblocking(False)
+        self.clients.append(client)
+        await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", self.controller.port))
+        return client
+
+    async def ask(self, client: socket.socket, data: bytes | None = None) -> None:
+        await asyncio.get_running_loop().sock_sendall(client, question() if data is None else data)
+
+    async def read(self, client: socket.socket, size: int) -> bytes:
+        data = b""
+        async with asyncio.timeout(DEADLINE_S):
+            while len(data) < size:
+                part = await asyncio.get_running_loop().sock_recv(client, min(size - len(data), 1 << 16))
+                if not part:
+                    break
+                data += part
+        return data
+
+    async def answer(self, client: socket.socket) -> bytes:
+        await self.ask(client)
+        size = await self.read(client, 4)
+        return size + await self.read(client, int.from_bytes(size))
+
+
+def silent(client: socket.socket) -> bool:
+    """Whether nothing is there to be read, not even an end."""
+    try:
+        client.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+    return False
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    clock = VirtualClock()
+    async with Controller(clock=clock, metadata_max_idle_interval_ms=3_600_000) as controller:
+        made = World(controller, clock)
+        yield made
+        for client in made.clients:
+            client.close()
+
+
+@pytest.fixture
+async def plain(world: World) -> bytes:
+    """The answer when nothing is in its way."""
+    return await world.answer(await world.connect())
+
+
+async def settle() -> None:
+    """A few turns of the loop, for what must not come."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+    await asyncio.sleep(0.01)
+
+
+async def test_without_faults_nothing_stands_between_socket_and_peer(world: World, plain: bytes) -> None:
+    assert len(plain) > 100
+    assert [isinstance(peer.transport, ToxicLink) for peer in world.peers] == [False]
+
+
+async def test_latency_holds_an_answer_until_its_time(world: World, plain: bytes) -> None:
+    client = await world.connect()
+    fault = world.faults.add("latency", latency_ms=300)
+    await world.ask(client)
+    await until(lambda: world.asked == 2)
+    world.clock.advance(299)
+    await settle()
+    assert silent(client)
+    world.clock.advance(1)
+    assert await world.read(client, len(plain)) == plain
+    assert fault.fired == 1
+
+
+async def test_upstream_latency_holds_the_question(world: World, plain: bytes) -> None:
+    world.faults.add("latency", latency_ms=300, direction="upstream")
+    client = await world.connect()
+    await world.ask(client)
+    await until(lambda: len(world.peers) == 2 and world.peers[1].transport._up.held_bytes)
+    assert world.asked == 1
+    world.clock.advance(300)
+    assert await world.read(client, len(plain)) == plain
+
+
+async def test_a_fault_that_is_switched_off_lets_go_what_it_held_and_leaves(world: World, plain: bytes) -> None:
+    client = await world.connect()
+    fault = world.faults.add("latency", latency_ms=3_600_000)
+    await world.ask(client)
+    await until(lambda: world.asked == 2)
+    world.faults.enable(fault.id, False)
+    assert await world.read(client, len(plain)) == plain
+    assert not any(isinstance(peer.transport, ToxicLink) for peer in world.peers)
+    assert await world.answer(client) == plain
+
+
+async def test_bandwidth_carries_so_many_bytes_a_second(world: World, plain: bytes) -> None:
+    world.faults.add("bandwidth", bytes_per_second=100)
+    client = await world.connect()
+    await world.ask(client)
+    await until(lambda: world.asked == 2)
+    for _ in range(50):
+        world.clock.advance(20)
+    assert await world.read(client, 100) == plain[:100]
+    assert silent(client)
+    world.clock.advance(len(plain) * 10)
+    assert await world.read(client, len(plain) - 100) == plain[100:]
+
+
+async def test_slices_arrive_one_after_the_other(world: World, plain: bytes) -> None:
+    fault = world.faults.add("slicer", average_size=10, delay_ms=5)
+    client = await world.connect()
+    await world.ask(client)
+    assert await world.read(client, 10) == plain[:10]
+    await settle()
+    assert silent(client)
+    world.clock.advance(5)
+    assert await world.read(client, 10) == plain[10:20]
+    world.clock.advance(5 * len(plain))
+    assert await world.read(client, len(plain) - 20) == plain[20:]
+    assert fault.fired == 1
+
+
+async def test_half_open_connections_are_taken_and_never_answered(world: World, plain: bytes) -> None:
+    fault = world.faults.add("half_open")
+    client = await world.connect()
+    await world.ask(client)
+    await until(lambda: fault.fired)
+    world.clock.advance(3_600_000)
+    await settle()
+    assert world.asked == 1
+    assert silent(client)
+    world.faults.remove(fault.id)
+    assert await world.read(client, 1) == b""
+    assert await world.answer(await world.connect()) == plain
+
+
+async def test_half_open_downstream_hears_everything_and_says_nothing(world: World, plain: bytes) -> None:
+    world.faults.add("half_open", direction="downstream")
+    client = await world.connect()
+    await world.ask(client)
+    await until(lambda: world.asked == 2)
+    await settle()
+    assert silent(client)
+
+
+async def test_half_open_with_a_timeout_closes_after_it(world: World) -> None:
+    world.faults.add("half_open", timeout_ms=500)
+    client = await world.connect()
+    await until(lambda: len(world.peers) == 1)
+    world.clock.advance(499)
+    await settle()
+    assert silent(client)
+    world.clock.advance(1)
+    assert await world.read(client, 1) == b""
+    reason = "fault half_open-1 (half_open)"
+    assert [line.reason for line in world.controller.journal.closed()] == [reason]
+
+
+async def test_reset_peer_is_a_reset_to_the_client(world: World) -> None:
+    client = await world.connect()
+    await until(lambda: world.peers)
+    fault = world.faults.add("reset_peer", timeout_ms=100)
+    world.clock.advance(99)
+    await settle()
+    assert silent(client)
+    world.clock.advance(1)
+    with pytest.raises(ConnectionResetError):
+        await world.read(client, 1)
+    assert fault.fired == 1
+
+
+async def test_limit_data_cuts_an_answer_in_the_middle(world: World, plain: bytes) -> None:
+    world.faults.add("limit_data", bytes=17)
+    client = await world.connect()
+    await world.ask(client)
+    assert await world.read(client, len(plain)) == plain[:17]
+    await until(lambda: world.controller.journal.closed())
+    assert "limit_data-1" in world.controller.journal.closed()[0].reason
+
+
+async def test_truncate_leaves_half_an_answer_on_an_open_connection(world: World, plain: bytes) -> None:
+    fault = world.faults.add("truncate", bytes=17)
+    client = await world.connect()
+    await world.ask(client)
+    assert await world.read(client, 17) == plain[:17]
+    world.clock.advance(3_600_000)
+    await settle()
+    assert silent(client)
+    world.faults.enable(fault.id, False)
+    assert await world.read(client, 1) == b""
+
+
+async def test_corrupt_changes_bytes_the_same_way_in_the_same_run(world: World, plain: bytes) -> None:
+    async def garbled(seed: int) -> bytes:
+        fault = world.faults.add("corrupt", every_nth=9, seed=seed)
+        fault_chance = fault.chance
+        # Two runs of one world: the connection has another number, the run's draws are those of number 1.
+        fault.chance = lambda speaker, what: fault_chance(speaker._replace(connection=1), what)  # type: ignore[method-assign]
+        client = await world.connect()
+        await world.ask(client)
+        data = await world.read(client, len(plain))
+        world.faults.remove(fault.id)
+        return data
+
+    first, again, other = await garbled(1), await garbled(1), await garbled(2)
+    assert first == again
+    assert first != other
+    assert [index for index in range(len(plain)) if plain[index] != first[index]] == list(range(8, len(plain), 9))
+
+
+async def test_duplicate_says_an_answer_twice(world: World, plain: bytes) -> None:
+    world.faults.add("duplicate")
+    client = await world.connect()
+    await world.ask(client)
+    assert await world.read(client, 2 * len(plain)) == plain * 2
+
+
+async def test_slow_close_closes_late(world: World) -> None:
+    world.faults.add("slow_close", delay_ms=5_000)
+    client = await world.connect()
+    await world.ask(client, (1 << 31).to_bytes(4))
+    await until(lambda: world.controller.journal.closed())
+    world.clock.advance(4_999)
+    await settle()
+    assert silent(client)
+    world.clock.advance(1)
+    assert await world.read(client, 1) == b""
+
+
+async def test_slow_close_upstream_notices_a_clients_end_late(world: World) -> None:
+    world.faults.add("slow_close", delay_ms=5_000, direction="upstream")
+    client = await world.connect()
+    await until(lambda: world.peers)
+    client.close()
+    await until(lambda: not world.peers or world.peers[0].transport._up.holds)
+    assert world.controller.journal.closed() == []
+    world.clock.advance(5_000)
+    await until(lambda: world.controller.journal.closed())
+    assert world.peers == []
+
+
+async def test_down_breaks_those_there_are_and_those_that_come(world: World, plain: bytes) -> None:
+    client = await world.connect()
+    await until(lambda: len(world.peers) == 2)
+    fault = world.faults.add("down")
+    with pytest.raises(ConnectionResetError):
+        await world.read(client, 1)
+    with pytest.raises(ConnectionError):
+        await world.answer(await world.connect())
+    world.faults.remove(fault.id)
+    assert await world.answer(await world.connect()) == plain
+
+
+@pytest.mark.parametrize(
+    "scope", [{"client_id": "slow"}, {"client_id": ["slow", "x"]}, {"connection": 2}, {"broker_id": 5}]
+)
+async def test_a_fault_meets_only_the_connections_it_is_about(world: World, scope: dict[str, Any]) -> None:
+    other = await world.connect()
+    await world.ask(other, question("fast"))
+    await world.read(other, 100)
+    client = await world.connect()
+    await world.ask(client, question("slow"))
+    await world.read(client, 100)
+    heartbeat = write_request(BrokerHeartbeatRequest(broker_id=5, broker_epoch=1), 1, 2, "slow")
+    await world.ask(client, heartbeat)
+    await until(lambda: world.asked == 3)
+    world.faults.add("half_open", **scope)
+    links = [isinstance(peer.transport, ToxicLink) for peer in world.peers]
+    assert links == [False, True]
+
+
+async def test_the_answer_to_the_first_request_that_says_who_asks_is_met(world: World, plain: bytes) -> None:
+    fault = world.faults.add("limit_data", bytes=10, client_id="test")
+    client = await world.connect()
+    await world.ask(client)
+    assert await world.read(client, len(plain)) == plain[:10]
+    assert fault.fired == 1
+
+
+@pytest.mark.parametrize("scope", [{"node": 1}, {"listener": "OTHER"}, {"address": "10.0.0.1"}])
+async def test_a_fault_of_another_node_listener_or_address_meets_nobody(
+    world: World, plain: bytes, scope: dict[str, Any]
+) -> None:
+    fault = world.faults.add("down", **scope)
+    assert await world.answer(await world.connect()) == plain
+    assert fault.fired == 0
+    assert world.faults.unfired() == [fault]
+
+
+async def test_toxicity_draws_once_for_each_connection(world: World) -> None:
+    for _ in range(40):
+        await world.connect()
+    await until(lambda: len(world.peers) == 40)
+    world.faults.add("latency", toxicity=0.5, seed=2)
+    links = [isinstance(peer.transport, ToxicLink) for peer in world.peers]
+    assert 8 < sum(links) < 32
+    world.faults.add("latency", toxicity=0.0)
+    assert [isinstance(peer.transport, ToxicLink) for peer in world.peers] == links
+
+
+async def test_a_socket_is_not_read_while_too_much_is_held(world: World) -> None:
+    fault = world.faults.add("latency", latency_ms=1_000, direction="upstream")
+    client = await world.connect()
+    long_question = question("n" * 2_000)
+    many = long_question * (3 * HELD_BYTES_MAX // len(long_question))
+    sending = asyncio.create_task(world.ask(client, many))
+    await until(lambda: world.peers and world.peers[0].transport._up.held_bytes >= HELD_BYTES_MAX)
+    await settle()
+    held = world.peers[0].transport._up.held_bytes
+    assert HELD_BYTES_MAX <= held < 2 * HELD_BYTES_MAX
+    world.faults.remove(fault.id)
+    reading = asyncio.create_task(world.read(client, 1 << 40))
+    await until(lambda: world.asked == len(many) // len(long_question))
+    reading.cancel()
+    await sending
+    with contextlib.suppress(asyncio.CancelledError):
+        await reading
+
+
+async def test_toxics_act_below_tls(tmp_path: Path) -> None:
+    authority = CertificateAuthority(tmp_path)
+    shown = authority.issue("/CN=controller")
+    options: dict[str, Any] = {
+        "security_protocol": "SSL",
+        "ssl_certificate_file": shown.certificate,
+        "ssl_key_file": shown.key,
+    }
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    context.check_hostname = False
+    async with Controller(**options) as controller:
+        faults = controller.double.script.faults
+        sliced = faults.add("slicer", average_size=7, direction="both")
+        reader, writer = await asyncio.open_connection(controller.host, controller.port, ssl=context)
+        writer.write(question())
+        size = int.from_bytes(await reader.readexactly(4))
+        assert len(await reader.readexactly(size)) == size > 100
+        assert sliced.fired > 2
+        faults.add("corrupt", every_nth=20)
+        writer.write(question())
+        with pytest.raises(ssl.SSLError):
+            await reader.readexactly(4)
+        writer.transport.abort()
