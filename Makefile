@@ -10,7 +10,7 @@ PYENV_PYTHONS := $(wildcard $(PYENV_ROOT)/versions/3.1[123].*/bin)
 export PATH := $(subst $() ,:,$(strip $(PYENV_PYTHONS) $(PATH)))
 PYTHON ?= $(firstword $(wildcard $(addsuffix /python3.11,$(PYENV_PYTHONS))) $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
-ENVIRONMENTS ?= lint,types,generated,py311,py312,py313,simulation,real-kafka
+ENVIRONMENTS ?= lint,types,generated,py311,py312,py313,simulation,real-kafka,doors
 ARGS ?=
 
 .PHONY: help run run-kafka test test-one benchmarks generate clean java
@@ -32,7 +32,7 @@ run-kafka: .venv/ready java  ## the controller with a real Kafka 4.3.1 broker; t
 	@.venv/bin/mockraft run-kafka $(ARGS)
 
 test: .venv/ready  ## all tests: lint, types, generated code, units on each Python at hand, real Kafka
-	@.ci/packages java:openjdk-17-jdk-headless mvn:maven openssl:openssl tshark:tshark || test -z "$(CI)"
+	@.ci/packages java:openjdk-17-jdk-headless mvn:maven openssl tshark chromium go:golang-go dockerd:docker.io docker-compose debootstrap || test -z "$(CI)"
 	@.venv/bin/tox run --skip-missing-interpreters $(if $(CI),false,true) -e $(ENVIRONMENTS)
 
 test-one: .venv/ready  ## some tests in .venv, quickly (ARGS='tests/wire -k uuid')

@@ -31,6 +31,7 @@ def application(*, only_serve: bool = False) -> typer.Typer:
         conformance_commands,
         fleet_commands,
         format_commands,
+        health_commands,
         kafka_commands,
         run_commands,
     )
@@ -40,6 +41,7 @@ def application(*, only_serve: bool = False) -> typer.Typer:
         broker_commands,
         fleet_commands,
         format_commands,
+        health_commands,
         broker_id_commands,
         kafka_commands,
         conformance_commands,

@@ -1,0 +1,115 @@
+"""A Docker engine, a base image made without any registry, and the image of this tree.
+
+An engine that runs already is used; else, as root, Debian's is started for these tests alone and ended after them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BASE_IMAGE = "mockraft-test-base"
+IMAGE = "mockraft-test"
+CA_CERTIFICATES = Path("/usr/local/share/ca-certificates")
+ENGINE_TIMEOUT_S = 60
+
+_PROGRAMS = ("dockerd", "debootstrap", "docker-compose", "java")
+_not_run: list[str] = []
+
+
+def run(*command: str, **environment: str) -> str:
+    """Run a program and give its output; what it printed is in the error."""
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without the programs, or root for them, the others run; under CI they must be there."""
+    ours = [item for item in items if item.get_closest_marker("containers")]
+    missing = [program for program in _PROGRAMS if shutil.which(program) is None]
+    if os.geteuid() != 0:
+        missing.append("root")
+    if ours and missing and os.environ.get("CI") != "true":
+        _not_run.append(f"{len(ours)} tests of the container image were left out: {', '.join(missing)} not at hand")
+        items[:] = [item for item in items if item not in ours]
+        config.hook.pytest_deselected(items=ours)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in _not_run:
+        terminalreporter.write_line(line, yellow=True)
+
+
+def _answers() -> bool:
+    return subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A Docker engine that answers; DOCKER_HOST says where, if it is ours. Ryuk is off: there is no image of it."""
+    os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
+    if _answers():
+        yield
+        return
+    folder = tmp_path_factory.mktemp("docker")
+    socket = f"unix://{folder}/docker.sock"
+    options = ("--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "--pidfile", f"{folder}/pid")
+    with (folder / "log").open("w") as log:
+        daemon = subprocess.Popen(["dockerd", "-H", socket, *options], stdout=log, stderr=subprocess.STDOUT)
+    os.environ["DOCKER_HOST"] = socket
+    try:
+        deadline = time.monotonic() + ENGINE_TIMEOUT_S
+        while not _answers():
+            said = (folder / "log").read_text()[-3000:]
+            assert daemon.poll() is None, f"dockerd ended with {daemon.returncode}:\n{said}"
+            assert time.monotonic() < deadline, f"dockerd does not answer:\n{said}"
+            time.sleep(0.2)
+        yield
+    finally:
+        del os.environ["DOCKER_HOST"]
+        daemon.terminate()
+        daemon.wait(60)
+
+
+@pytest.fixture(scope="session")
+def base_image(engine: None, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Debian with Python, by debootstrap: what python:3-slim is where registries can be reached.
+
+    It has this machine's own certificate authorities, so that pip reaches the package index from where it runs.
+    """
+    if run("docker", "images", "--quiet", BASE_IMAGE).strip():
+        return BASE_IMAGE
+    root = tmp_path_factory.mktemp("base") / "root"
+    run("debootstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates", "bookworm", str(root))
+    for folder in ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale", "usr/share/man"):
+        shutil.rmtree(root / folder)
+    for certificate in CA_CERTIFICATES.glob("*.crt"):
+        shutil.copy(certificate, root / CA_CERTIFICATES.relative_to("/"))
+    run("chroot", str(root), "update-ca-certificates")
+    archive = root.with_suffix(".tar")
+    run("tar", "-C", str(root), "-cf", str(archive), ".")
+    certificates = "ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt"
+    run("docker", "import", "--change", certificates, str(archive), BASE_IMAGE)
+    shutil.rmtree(root)
+    archive.unlink()
+    return BASE_IMAGE
+
+
+@pytest.fixture(scope="session")
+def image(base_image: str) -> str:
+    """The image of this tree."""
+    dockerfile = str(ROOT / "docker" / "Dockerfile")
+    build = ("docker", "build", "--network", "host", "--build-arg", f"BASE={base_image}")
+    run(*build, "--file", dockerfile, "--tag", IMAGE, str(ROOT))
+    return IMAGE
