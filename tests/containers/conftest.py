@@ -73,7 +73,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         while not _answers():
             said = (folder / "log").read_text()[-3000:]
             assert daemon.poll() is None, f"dockerd ended with {daemon.returncode}:\n{said}"
-            assert time.monotonic() < deadline, f"dockerd does not answer:\n{said}"
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"dockerd does not answer:\n{said}")
             time.sleep(0.2)
         yield
     finally:
