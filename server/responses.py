@@ -79,6 +79,7 @@ class Responses:
             matched,
             unmatched,
             reason,
+            connection.peer_address,
         )
         self._journal.add_exchange(exchange)
         return exchange

@@ -47,7 +47,7 @@ class Controller:
     The active one has taken all of its log into `image`, a standby what is committed. `sessions` and `heartbeats` are
     remembered beside it while it is active. `epoch` is the one it is active in, -1 as a standby; `pending_offset` is
     the end of what it wrote and what is not committed yet, 0 when all is. `incarnation_id` is new with each process.
-    `authorizer` is None where everybody may do everything.
+    `applied_offset` is the end of what is in the image. `authorizer` is None where everybody may do everything.
 
     Time comes in as `now_ms` (milliseconds since the epoch), chance as `chance`: the same calls give the same log.
     """
@@ -114,7 +114,7 @@ class Controller:
 
     def truncated(self, now_ms: int) -> None:
         """The log lost its end, or begins after a snapshot that was fetched."""
-        if self.epoch == STANDBY and self.log.start_offset > self._applied_offset:
+        if self.epoch == STANDBY and self.log.start_offset > self.applied_offset:
             self._load()
 
     def commit(self, result: ControllerResult[T], now_ms: int) -> T:
@@ -133,7 +133,7 @@ class Controller:
             base_offset = self.log.append(batch, now_ms)
             for offset, (record, _) in enumerate(batch, base_offset):
                 self.apply(record, offset)
-            end_offset = self._applied_offset = base_offset + len(batch)
+            end_offset = self.applied_offset = base_offset + len(batch)
             # At once, for the next batch may fail, and then others see this one.
             if self.log.high_watermark < end_offset:
                 self.pending_offset = end_offset
@@ -191,17 +191,17 @@ class Controller:
     def _load(self) -> None:
         """Make the image anew from what is committed."""
         self.image = Image()
-        self._applied_offset = 0
+        self.applied_offset = 0
         # What ApiVersions calls FinalizedFeaturesEpoch: the end of what the features were last loaded from.
         self.features_epoch = self.log.high_watermark - 1
         self._apply_log(self.log.high_watermark)
 
     def _apply_log(self, to_offset: int) -> None:
         """Take in the records of the log up to this offset, which nobody here wrote."""
-        for offset, (record, _) in self.log.records(self._applied_offset, to_offset):
+        for offset, (record, _) in self.log.records(self.applied_offset, to_offset):
             if any(isinstance(effective, FeatureLevelRecord) for effective in self.image.apply(record, offset)):
                 self.features_epoch = to_offset - 1
-        self._applied_offset = to_offset
+        self.applied_offset = to_offset
 
     def _snapshot_if_due(self, now_ms: int) -> None:
         if self.log.snapshot_due(now_ms):

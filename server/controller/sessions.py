@@ -18,6 +18,8 @@ class Sessions:
 
     def __init__(self, session_timeout_ms: int) -> None:
         self.session_timeout_ms = session_timeout_ms
+        self.timed_out = 0
+        """How many ended by silence."""
         # Plain tuples: a session is made for every heartbeat.
         self._contacts_ms: OrderedDict[tuple[int, int], int] = OrderedDict()
 
@@ -48,6 +50,7 @@ class Sessions:
             if not self._is_expired(contact_ms, now_ms):
                 return None
             del self._contacts_ms[session]
+            self.timed_out += contact_ms != _LONG_AGO_MS
             return Session(*session)
         return None
 

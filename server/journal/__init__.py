@@ -1,5 +1,6 @@
 """What happened on the listener: exchanges, closed connections, counts; looking for and verifying what was asked."""
 
+from mockraft.server.journal.capture_file import write_pcapng
 from mockraft.server.journal.endings import BrokenTick, ClosedConnection
 from mockraft.server.journal.exchange import Exchange, first_error, without_secrets
 from mockraft.server.journal.journal import ENTRY_OVERHEAD_BYTES, Entry, Journal, Matching
@@ -23,4 +24,5 @@ __all__ = [
     "verify",
     "when",
     "without_secrets",
+    "write_pcapng",
 ]

@@ -36,6 +36,7 @@ class Exchange:
         "matched",
         "messages",
         "node_id",
+        "peer_address",
         "principal",
         "reason",
         "received_ms",
@@ -63,6 +64,7 @@ class Exchange:
         matched: str | None = None,
         unmatched: bool = False,
         reason: str | None = None,
+        peer_address: str = "",
     ) -> None:
         self.id = self.node_id = 0
         self.connection_id = connection_id
@@ -80,6 +82,7 @@ class Exchange:
         self.matched = matched
         self.unmatched = unmatched
         self.reason = reason
+        self.peer_address = peer_address
 
     @property
     def api_key(self) -> int:
@@ -151,6 +154,7 @@ class Exchange:
             "id": self.id,
             "node": self.node_id,
             "connection": self.connection_id,
+            "peer": self.peer_address,
             "receivedMs": self.received_ms,
             "answeredMs": self.answered_ms,
             "api": self.api,

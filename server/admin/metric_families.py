@@ -1,0 +1,60 @@
+"""Metric families out of what is counted and looked up, for the registry of a double."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from mockraft.server.admin.request_counts import BUCKETS_MS, RequestCounts
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+T = TypeVar("T")
+
+Samples = Iterable[tuple[Sequence[str], float]]
+"""Values by those of the labels."""
+
+
+def counter(name: str, about: str, labels: Sequence[str], samples: Samples) -> Metric:
+    """What only grows; Prometheus shows it as `<name>_total`."""
+    metric = CounterMetricFamily(name, about, labels=labels)
+    for values, count in samples:
+        metric.add_metric(values, count)
+    return metric
+
+
+def gauge(name: str, about: str, labels: Sequence[str], samples: Samples) -> Metric:
+    """What goes up and down."""
+    metric = GaugeMetricFamily(name, about, labels=labels)
+    for values, value in samples:
+        metric.add_metric(values, value)
+    return metric
+
+
+def counters(nodes: Mapping[str, T], *wanted: tuple[str, str, Callable[[T], float]]) -> Iterator[Metric]:
+    """Counters (name, what it is, how to look it up) of every node."""
+    for name, about, value in wanted:
+        yield counter(name, about, ("node",), [((node,), value(each)) for node, each in nodes.items()])
+
+
+def gauges(nodes: Mapping[str, T], *wanted: tuple[str, str, Callable[[T], float]]) -> Iterator[Metric]:
+    """Gauges, given likewise."""
+    for name, about, value in wanted:
+        yield gauge(name, about, ("node",), [((node,), value(each)) for node, each in nodes.items()])
+
+
+def latencies(counts: Mapping[str, RequestCounts]) -> Metric:
+    """The histogram of all nodes and APIs, in seconds."""
+    metric = HistogramMetricFamily(
+        "mockraft_request_latency_seconds",
+        "From a request to its answer by the controller's clock; a Fetch waits for records.",
+        labels=("node", "api"),
+    )
+    bounds = [*(f"{ms / 1000:g}" for ms in BUCKETS_MS), "+Inf"]
+    for node, each in counts.items():
+        for api, in_buckets in sorted(each.latencies.items()):
+            buckets, total = [], 0
+            for bound, count in zip(bounds, in_buckets, strict=True):
+                total += count
+                buckets.append((bound, float(total)))
+            metric.add_metric((node, api), buckets, each.elapsed_ms[api] / 1000)
+    return metric

@@ -1,0 +1,210 @@
+"""A double's metrics for Prometheus: what a controller of Kafka tells by JMX, under its names, and what a test asks.
+
+A registry of its own for every double; all but the counts of requests is looked up when it is scraped.
+Source of the names: ControllerMetadataMetrics, QuorumControllerMetrics and KafkaRaftMetrics, snake_cased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from weakref import WeakKeyDictionary
+
+from mockraft.server.admin.metric_families import counter, counters, gauge, gauges, latencies
+from mockraft.server.admin.request_counts import RequestCounts
+from mockraft.server.controller.controller import STANDBY, Controller
+from mockraft.server.controller.image import BrokerRegistration
+from mockraft.server.double import Double
+from mockraft.server.journal import Journal
+from mockraft.server.running import RunningController
+from mockraft.server.state.views import BrokerView
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
+
+__all__ = ["CONTENT_TYPE", "Metrics"]
+
+_FENCED, _CONTROLLED_SHUTDOWN, _ACTIVE = 10, 20, 30
+
+
+class Metrics:
+    """The metrics of a double; use it in the thread of its event loop, and make it when the double starts."""
+
+    def __init__(self, double: Double) -> None:
+        self.double = double
+        self._counts: WeakKeyDictionary[Journal, RequestCounts] = WeakKeyDictionary()
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+        for journal in double.journals.values():
+            self._counts_of(journal)
+
+    def text(self) -> bytes:
+        """The metrics in Prometheus' text format, whose type is `CONTENT_TYPE`."""
+        return generate_latest(self._registry)
+
+    def describe(self) -> list[Metric]:
+        """Nothing: the registry shall not ask for values before there are any."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The values now; the registry asks for them."""
+        nodes = {str(node_id): running for node_id, running in sorted(self.double.nodes().items())}
+        yield from self._requests({node: running.node.journal for node, running in nodes.items()})
+        yield from _listeners(nodes)
+        yield from _controllers({node: running.controller for node, running in nodes.items()})
+        yield from self._brokers()
+        yield from self._script()
+
+    def _counts_of(self, journal: Journal) -> RequestCounts:
+        """A node that was restarted may have a new journal."""
+        counts = self._counts.get(journal)
+        if counts is None:
+            counts = self._counts[journal] = RequestCounts(journal)
+        return counts
+
+    def _requests(self, journals: dict[str, Journal]) -> Iterator[Metric]:
+        counts = {node: self._counts_of(journal) for node, journal in journals.items()}
+        for each in counts.values():
+            each.settle()
+        yield counter(
+            "mockraft_requests",
+            "Requests, by API, version and the first error of the answer; UNANSWERED where there was none.",
+            ("node", "api", "version", "error"),
+            (
+                ((node, api, str(version), error), count)
+                for node, each in counts.items()
+                for (api, version, error), count in sorted(each.requests.items())
+            ),
+        )
+        yield latencies(counts)
+        yield from counters(
+            counts,
+            ("mockraft_received_bytes", "Bytes of requests, lengths included.", lambda each: each.received_bytes),
+            ("mockraft_sent_bytes", "Bytes of answers, lengths included.", lambda each: each.sent_bytes),
+            ("mockraft_unexpected_requests", "Requests that a strict script did not expect.", lambda e: e.unexpected),
+        )
+
+    def _brokers(self) -> Iterator[Metric]:
+        brokers = self.double.state.brokers() if self.double.nodes() else []
+        yield gauge(
+            "kafka_controller_broker_registration_state",
+            "How a broker is registered: 10 fenced, 20 in controlled shutdown, 30 active.",
+            ("broker",),
+            [((str(broker.broker_id),), _registration_state(broker)) for broker in brokers],
+        )
+        yield gauge(
+            "mockraft_broker_metadata_lag",
+            "Committed records that a broker has not fetched yet.",
+            ("broker",),
+            [((str(broker.broker_id),), broker.lag) for broker in brokers if broker.lag is not None],
+        )
+
+    def _script(self) -> Iterator[Metric]:
+        stubs = self.double.script.rack.stubs
+        yield counter(
+            "mockraft_stub_requests",
+            "Requests that a stub served.",
+            ("stub", "name"),
+            [((stub.id, stub.name or ""), stub.call_count) for stub in stubs],
+        )
+
+
+def _listeners(nodes: dict[str, RunningController]) -> Iterator[Metric]:
+    journals = {node: running.node.journal for node, running in nodes.items()}
+    yield counter(
+        "mockraft_closed_connections",
+        "Connections that ended, by reason.",
+        ("node", "reason"),
+        (
+            ((node, reason), count)
+            for node, journal in journals.items()
+            for reason, count in sorted(journal.closed_by_reason.items())
+        ),
+    )
+    yield from counters(
+        journals,
+        ("mockraft_failures", "Handlers and periodic work of mockraft that broke.", lambda journal: journal.failures),
+        ("mockraft_journal_dropped_entries", "Entries forgotten, as the bounds want.", lambda journal: journal.dropped),
+    )
+    yield from gauges(
+        journals,
+        ("mockraft_journal_entries", "Entries in the journal.", lambda journal: len(journal.entries)),
+        ("mockraft_journal_bytes", "Bytes that the journal holds.", lambda journal: journal.bytes_held),
+    )
+    yield from gauges(
+        nodes,
+        ("mockraft_connections", "Open connections.", lambda running: running.node.connections),
+        ("mockraft_waiting_requests", "Requests that wait for records.", lambda running: running.node.parked),
+    )
+
+
+def _controllers(controllers: dict[str, Controller]) -> Iterator[Metric]:
+    """What each node knows; a standby's image is as old as what it has fetched."""
+    name = "kafka_controller"
+    yield from gauges(
+        controllers,
+        (f"{name}_active_controller_count", "1 on the active controller.", lambda c: c.epoch != STANDBY),
+        (f"{name}_active_broker_count", "Unfenced brokers.", lambda c: len(_unfenced(c))),
+        (
+            f"{name}_fenced_broker_count",
+            "Fenced brokers.",
+            lambda c: len(c.image.cluster.brokers) - len(_unfenced(c)),
+        ),
+        (
+            f"{name}_controlled_shutdown_broker_count",
+            "Brokers in controlled shutdown.",
+            lambda c: sum(each.in_controlled_shutdown for each in _unfenced(c)),
+        ),
+        (f"{name}_global_topic_count", "Topics.", lambda c: len(c.image.topics.by_id)),
+        (
+            f"{name}_global_partition_count",
+            "Partitions.",
+            lambda c: sum(len(topic.partitions) for topic in c.image.topics.by_id.values()),
+        ),
+        (
+            f"{name}_offline_partition_count",
+            "Partitions that nobody leads.",
+            lambda c: len(c.image.topics.index.leaderless()),
+        ),
+        (
+            f"{name}_preferred_replica_imbalance_count",
+            "Partitions that another than their first replica leads.",
+            lambda c: len(c.image.topics.index.imbalanced()),
+        ),
+        (
+            f"{name}_last_applied_record_offset",
+            "Offset of the last record in the image.",
+            lambda c: c.applied_offset - 1,
+        ),
+        (
+            f"{name}_last_committed_record_offset",
+            "Offset of the last committed record.",
+            lambda c: c.log.high_watermark - 1,
+        ),
+        ("kafka_raft_current_epoch", "Epoch of the quorum.", lambda c: c.raft.epoch),
+        ("kafka_raft_current_leader", "Node id of the leader, -1 without one.", _leader),
+        ("kafka_raft_high_watermark", "End of what is committed.", lambda c: c.log.high_watermark),
+        ("kafka_raft_log_end_offset", "End of the metadata log.", lambda c: c.log.end_offset),
+        ("kafka_raft_number_of_voters", "Voters.", lambda c: len(c.raft.voters.nodes)),
+    )
+    about = "Brokers that were fenced because they were not heard of, since this controller became active."
+    yield from counters(controllers, ("mockraft_broker_sessions_timed_out", about, _sessions_timed_out))
+
+
+def _unfenced(controller: Controller) -> list[BrokerRegistration]:
+    return [broker for broker in controller.image.cluster.brokers.values() if not broker.fenced]
+
+
+def _leader(controller: Controller) -> int:
+    leader_id = controller.raft.leader_id
+    return -1 if leader_id is None else leader_id
+
+
+def _sessions_timed_out(controller: Controller) -> int:
+    return 0 if controller.epoch == STANDBY else controller.sessions.timed_out
+
+
+def _registration_state(broker: BrokerView) -> int:
+    if broker.fenced:
+        return _FENCED
+    return _CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else _ACTIVE

@@ -1,0 +1,74 @@
+"""The journal as a pcapng file, as if its connections had been captured: Wireshark and spark_replay read it.
+
+What the journal has forgotten is not in it, and of SaslAuthenticate no tokens; what went through TLS is plain.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from typing import BinaryIO, NamedTuple
+
+from mockraft.server.journal.endings import ClosedConnection
+from mockraft.server.journal.exchange import Exchange
+from mockraft.server.journal.journal import Entry
+from mockraft.wire.pcapng import Flow, PcapngWriter
+
+_LOOPBACK = "127.0.0.1"
+_LENGTH = struct.Struct(">i")
+
+
+class _Event(NamedTuple):
+    """Bytes of one side, or the end of a connection where there are none; events of one millisecond go by entry."""
+
+    at_ms: int
+    entry_id: int
+    is_answer: bool
+    data: bytes
+    entry: Exchange | ClosedConnection
+
+
+def write_pcapng(file: BinaryIO, entries: Iterable[Entry], servers: Mapping[int, tuple[str, int]]) -> None:
+    """Write entries to a file as packets; `servers` says where each node listens, as (address, port).
+
+    Times are those of the controller's clock. A name where an address belongs becomes 127.0.0.1.
+    """
+    writer = PcapngWriter(file, "mockraft")
+    flows: dict[tuple[int, int], Flow] = {}
+    for event in sorted(_events(entries), key=lambda event: event[:3]):
+        entry, time_ns = event.entry, event.at_ms * 1_000_000
+        connection = (entry.node_id, entry.connection_id)
+        if connection not in flows:
+            host, port = servers[entry.node_id]
+            flows[connection] = writer.connect(_client(entry), (_address(host), port), time_ns)
+        if event.data:
+            writer.send(flows[connection], not event.is_answer, event.data, time_ns)
+        else:
+            writer.close(flows.pop(connection), time_ns)
+
+
+def _events(entries: Iterable[Entry]) -> Iterator[_Event]:
+    for entry in entries:
+        if isinstance(entry, Exchange):
+            asked = _LENGTH.pack(len(entry.request_frame)) + entry.request_frame
+            yield _Event(entry.received_ms, entry.id, False, asked, entry)
+            if entry.response_frame:
+                yield _Event(entry.answered_ms, entry.id, True, entry.response_frame, entry)
+        elif isinstance(entry, ClosedConnection):
+            if entry.refused_frame:
+                refused = _LENGTH.pack(len(entry.refused_frame)) + entry.refused_frame
+                yield _Event(entry.closed_ms, entry.id, False, refused, entry)
+            yield _Event(entry.closed_ms, entry.id, True, b"", entry)
+
+
+def _client(entry: Exchange | ClosedConnection) -> tuple[str, int]:
+    host, _, port = entry.peer_address.rpartition(":")
+    return _address(host), int(port) if port.isdigit() else 1024 + entry.connection_id % 60_000
+
+
+def _address(host: str) -> str:
+    try:
+        return str(ipaddress.ip_address(host.strip("[]")))
+    except ValueError:
+        return _LOOPBACK

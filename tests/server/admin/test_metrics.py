@@ -1,0 +1,126 @@
+from collections.abc import Iterator
+
+import pytest
+from mockraft import Controller, stub
+from mockraft.server.admin.metrics import Metrics
+from mockraft.server.admin.request_counts import BUCKETS_MS, KINDS_MAX, RequestCounts
+from mockraft.server.journal import Exchange, Journal
+from mockraft.wire.connection import write_request, write_response
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from mockraft.wire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from prometheus_client.parser import text_string_to_metric_families
+
+Values = dict[str, float]
+
+HEARTBEATS = "mockraft_requests_total{api=BrokerHeartbeat,error=NONE,version=2}"
+
+
+def values(metrics: Metrics) -> Values:
+    """Samples by name and labels as the text has them, the node left out."""
+    found: Values = {}
+    for family in text_string_to_metric_families(metrics.text().decode()):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={said}" for name, said in sorted(sample.labels.items()) if name != "node")
+            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return found
+
+
+@pytest.fixture(scope="module")
+def scraped() -> Iterator[Values]:
+    with Controller.sync(brokers=2) as controller:
+        inner = controller._controller
+        metrics = controller.call(lambda: Metrics(inner.double))
+        controller.call(
+            lambda: inner.double.script.rack.add(stub("Fetch").named("slow fetches", id="slow").pass_through())
+        )
+        yield controller.call(lambda: values(metrics))
+
+
+def test_counts_requests_by_api_version_and_error_those_before_it_began_too(scraped: Values) -> None:
+    assert scraped["mockraft_requests_total{api=BrokerRegistration,error=NONE,version=4}"] == 2
+    assert scraped["mockraft_requests_total{api=Fetch,error=FENCED_LEADER_EPOCH,version=18}"] == 2
+    assert scraped["mockraft_received_bytes_total"] > 500
+    assert scraped["mockraft_sent_bytes_total"] > 500
+
+
+def test_tells_the_cluster_under_kafkas_names(scraped: Values) -> None:
+    assert scraped["kafka_controller_active_controller_count"] == 1
+    assert scraped["kafka_controller_active_broker_count"] == 2
+    assert scraped["kafka_controller_fenced_broker_count"] == 0
+    assert scraped["kafka_controller_offline_partition_count"] == 0
+    assert scraped["kafka_controller_preferred_replica_imbalance_count"] == 0
+    assert scraped["kafka_controller_broker_registration_state{broker=1}"] == 30
+    applied = scraped["kafka_controller_last_applied_record_offset"]
+    assert applied == scraped["kafka_controller_last_committed_record_offset"] > 10
+    assert scraped["kafka_raft_current_leader"] == 3000
+
+
+def test_tells_listener_journal_stubs_and_process(scraped: Values) -> None:
+    assert scraped["mockraft_connections"] >= 4
+    assert scraped["mockraft_journal_entries"] >= 8
+    assert scraped["mockraft_failures_total"] == 0
+    assert scraped["mockraft_stub_requests_total{name=slow fetches,stub=slow}"] >= 0
+    assert scraped["process_resident_memory_bytes"] > 1 << 20
+
+
+def test_two_doubles_count_for_themselves() -> None:
+    with Controller.sync() as one, Controller.sync() as other:
+        first = one.call(lambda: Metrics(one._controller.double))
+        second = other.call(lambda: Metrics(other._controller.double))
+        other.call(lambda: other.journal.add_exchange(heartbeat()))
+        assert HEARTBEATS not in one.call(lambda: values(first))
+        assert other.call(lambda: values(second))[HEARTBEATS] == 1
+
+
+def test_a_double_that_does_not_run_any_more_has_only_the_process_left() -> None:
+    with Controller.sync() as controller:
+        metrics = controller.call(lambda: Metrics(controller._controller.double))
+        metrics.double.nodes = dict
+        assert {name.partition("_")[0] for name in controller.call(lambda: values(metrics))} == {"process"}
+
+
+def heartbeat(error_code: int = 0, took_ms: int = 0, is_answered: bool = True) -> Exchange:
+    asked = write_request(BrokerHeartbeatRequest(), 2, 7, "1")[4:]
+    answer = write_response(BrokerHeartbeatResponse(error_code=error_code).write(2), 7, 1) if is_answered else b""
+    return Exchange(5, 0, took_ms, (63, 2, 7, "1"), asked, answer, 2, "controller", None)
+
+
+def counted(*exchanges: Exchange) -> RequestCounts:
+    journal = Journal(100, 1 << 20)
+    counts = RequestCounts(journal)
+    for exchange in exchanges:
+        journal.add_exchange(exchange)
+    counts.settle()
+    return counts
+
+
+def test_what_was_not_answered_or_spoilt_is_counted_apart() -> None:
+    spoilt = heartbeat()
+    spoilt.response_frame = spoilt.response_frame[:-2]
+    counts = counted(heartbeat(), heartbeat(77), heartbeat(is_answered=False), spoilt, heartbeat(77))
+    assert counts.requests == {
+        ("BrokerHeartbeat", 2, "NONE"): 1,
+        ("BrokerHeartbeat", 2, "STALE_BROKER_EPOCH"): 2,
+        ("BrokerHeartbeat", 2, "UNANSWERED"): 2,
+    }
+
+
+def test_a_large_answer_is_looked_into_at_once() -> None:
+    topics = [CreatableTopicResult(name=f"topic-{number}", error_code=36) for number in range(20)]
+    frame = write_response(CreateTopicsResponse(topics=topics).write(7), 7, 1)
+    counts = counted(Exchange(5, 0, 0, (19, 7, 7, "1"), b"", frame, 7, "controller", None))
+    assert counts.requests == {("CreateTopics", 7, "TOPIC_ALREADY_EXISTS"): 1}
+
+
+def test_latencies_fall_into_buckets() -> None:
+    counts = counted(heartbeat(took_ms=0), heartbeat(took_ms=1), heartbeat(took_ms=7), heartbeat(took_ms=60_000))
+    buckets = dict(zip((*BUCKETS_MS, "more"), counts.latencies["BrokerHeartbeat"], strict=True))
+    assert {bound: count for bound, count in buckets.items() if count} == {1: 2, 10: 1, "more": 1}
+    assert counts.elapsed_ms["BrokerHeartbeat"] == 60_008
+
+
+def test_kinds_of_answers_are_bounded() -> None:
+    counts = counted(*(heartbeat(took_ms=number) for number in range(KINDS_MAX + 1)))
+    assert counts.requests["BrokerHeartbeat", 2, "NONE"] == KINDS_MAX + 1
+    assert len(counts._kinds) < KINDS_MAX
