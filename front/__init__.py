@@ -14,8 +14,13 @@ if TYPE_CHECKING:
     from mockraft.broker_door import SimulatedBroker, SyncSimulatedBroker
     from mockraft.brokers import BrokerState
     from mockraft.controller_door import AwaitedController, Controller, SyncController
+    from mockraft.double_door import WaitTimeoutError
     from mockraft.quorum_door import Quorum, SyncQuorum
+    from mockraft.server.clock import VirtualClock
     from mockraft.server.controller.policies import AlteredConfigs, NewTopic
+    from mockraft.server.journal import Exchange, Journal, VerificationError
+    from mockraft.server.stubs.errors import StubError
+    from mockraft.server.stubs.match import Match
     from mockraft.server.stubs.stub import Stub, stub
 
 __all__ = [
@@ -23,13 +28,20 @@ __all__ = [
     "AwaitedController",
     "BrokerState",
     "Controller",
+    "Exchange",
+    "Journal",
+    "Match",
     "NewTopic",
     "Quorum",
     "SimulatedBroker",
     "Stub",
+    "StubError",
     "SyncController",
     "SyncQuorum",
     "SyncSimulatedBroker",
+    "VerificationError",
+    "VirtualClock",
+    "WaitTimeoutError",
     "stub",
 ]
 
@@ -38,13 +50,20 @@ _HOMES = {
     "AwaitedController": "mockraft.controller_door",
     "BrokerState": "mockraft.brokers",
     "Controller": "mockraft.controller_door",
+    "Exchange": "mockraft.server.journal",
+    "Journal": "mockraft.server.journal",
+    "Match": "mockraft.server.stubs.match",
     "NewTopic": "mockraft.server.controller.policies",
     "Quorum": "mockraft.quorum_door",
     "SimulatedBroker": "mockraft.broker_door",
     "Stub": "mockraft.server.stubs.stub",
+    "StubError": "mockraft.server.stubs.errors",
     "SyncController": "mockraft.controller_door",
     "SyncQuorum": "mockraft.quorum_door",
     "SyncSimulatedBroker": "mockraft.broker_door",
+    "VerificationError": "mockraft.server.journal",
+    "VirtualClock": "mockraft.server.clock",
+    "WaitTimeoutError": "mockraft.double_door",
     "stub": "mockraft.server.stubs.stub",
 }
 

@@ -6,14 +6,15 @@ import asyncio
 import dataclasses
 import difflib
 import random
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from mockraft.loop_thread import InLoopThread
+from mockraft.double_door import AwaitingDoor, BlockingDoor, DoubleDoor
+from mockraft.loop_thread import InLoopThread, T
 from mockraft.proposals import overlay_of, rules_of
-from mockraft.server.clock import Clock
+from mockraft.server.clock import Clock, VirtualClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.data_dir import cluster_id_of
 from mockraft.server.controller.features import metadata_version_level
@@ -59,7 +60,16 @@ def configured(
     return dataclasses.replace(config, **options)
 
 
-class Controller:
+def clock_of(clock: Clock | Literal["virtual"] | None) -> Clock | None:
+    """The clock that a test named. ValueError."""
+    if isinstance(clock, str):
+        if clock != "virtual":
+            raise ValueError(f"clock={clock!r}: say 'virtual', or give a Clock")
+        return VirtualClock()
+    return clock
+
+
+class Controller(AwaitingDoor):
     """A KRaft controller on a free port of the loopback, for as long as the `async with` block lasts.
 
     Options are those of `ControllerConfig` by name; `metadata_version` may be a name (4.1-IV1) or release (4.1) too.
@@ -68,7 +78,8 @@ class Controller:
     Without a `cluster_id` it takes the data directory's or the state's, else a new one each time. Raises ValueError for
     a metadata version that is not there and a file that is no state, DataDirError for a data directory that cannot be
     used, OSError for a port that is taken.
-    With `brokers=3` simulated brokers 1 to 3 run with it, and the block begins when they do.
+    With `brokers=3` simulated brokers 1 to 3 run with it, and the block begins when they do. `clock="virtual"` is time
+    that stands still until `advance`. `strict` marks requests that no stub is about (`assert_all_expected`).
 
         async with Controller(session_timeout_ms=2000) as controller:
             properties["controller.quorum.bootstrap.servers"] = controller.bootstrap
@@ -78,10 +89,11 @@ class Controller:
         self,
         config: ControllerConfig | None = None,
         *,
-        clock: Clock | None = None,
+        clock: Clock | Literal["virtual"] | None = None,
         profile: str | Iterable[str] = (),
         schemas: str | Path | Iterable[str | Path] = (),
         brokers: int = 0,
+        strict: bool = False,
         **options: Any,
     ) -> None:
         self.brokers: dict[int, SimulatedBroker] = {}
@@ -89,15 +101,15 @@ class Controller:
         self._broker_count = brokers
         self._chance = random.Random(options.get("seed"))
         self._config = configured(config, self._chance, profile=profile, schemas=schemas, **options)
-        self._clock = clock
+        self._clock = clock_of(clock)
         self._running: RunningController | None = None
         self._script = Script()
+        self._script.rack.strict = strict
         self.double = Double(lambda: {self.node_id: self.running}, self._script)
-        """All that a test may ask of it, from the thread of its event loop."""
 
     @classmethod
     def sync(
-        cls, config: ControllerConfig | None = None, *, clock: Clock | None = None, **options: Any
+        cls, config: ControllerConfig | None = None, *, clock: Clock | Literal["virtual"] | None = None, **options: Any
     ) -> SyncController:
         """The same for a test without asyncio: `with Controller.sync() as controller`; it runs in its own thread."""
         return SyncController(cls(config, clock=clock, **options))
@@ -118,6 +130,9 @@ class Controller:
 
     async def _stop(self) -> None:
         wait_ms = self.running.config.session_timeout_ms
+        if self.brokers:
+            # What was put in their way would keep them from leaving.
+            self._script.rack.reset()
         await asyncio.gather(*(broker.shut_down(wait_ms) for broker in self.brokers.values()))
         self.brokers.clear()
         await self.running.stop()
@@ -191,7 +206,7 @@ class Controller:
         return self.running.node.messages
 
 
-class ThreadedController(InLoopThread):
+class ThreadedController(InLoopThread, DoubleDoor):
     """A controller in a thread of its own, as long as the `with` block lasts."""
 
     def __init__(self, controller: Controller) -> None:
@@ -253,7 +268,7 @@ class ThreadedController(InLoopThread):
         return self._controller.messages
 
 
-class SyncController(ThreadedController):
+class SyncController(ThreadedController, BlockingDoor):
     """A controller in a thread of its own, for tests without asyncio; made by `Controller.sync`."""
 
     def start_broker(self, broker_id: int, **options: Any) -> SyncSimulatedBroker:
@@ -263,11 +278,14 @@ class SyncController(ThreadedController):
         return SyncSimulatedBroker(self._thread.run(self._controller.start_broker(broker_id, **options)), self._thread)
 
 
-class AwaitedController(ThreadedController):
+class AwaitedController(ThreadedController, AwaitingDoor):
     """A controller in a thread of its own, for tests with asyncio that do not want it in their event loop.
 
     Its `with` block and whatever answers at once are as `SyncController`'s; what waits for something is awaited.
     """
+
+    async def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return await self._thread.soon(coroutine)
 
     async def start_broker(self, broker_id: int, **options: Any) -> SyncSimulatedBroker:
         """Run one more simulated broker until the block ends, and give it when it runs; see `Controller`."""

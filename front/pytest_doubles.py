@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -17,6 +18,8 @@ from mockraft.kafka_jars import KafkaUnavailableError, classpath, java
 from mockraft.kafka_processes import KafkaBroker
 from mockraft.pytest_plugin import LIVE
 from mockraft.quorum_door import Quorum, SyncQuorum
+from mockraft.server.journal import Entry, merged
+from mockraft.server.journal import report as told
 
 Door = ThreadedController | SyncQuorum
 DoorT = TypeVar("DoorT", bound=ThreadedController)
@@ -29,14 +32,33 @@ _BROKER_LOG_LINES = 12
 
 @dataclass
 class Watched:
-    """A double that runs for a fixture, for as long as its `request` lasts."""
+    """A double that runs for a fixture; `given` are the options that are not its marker's."""
 
     door: Door
     request: pytest.FixtureRequest
+    given: Mapping[str, Any]
+    began_ms: int = 0
+
+    def begin(self, node: Any) -> None:
+        """The test begins: what it is told of is from now on."""
+        self.door.strict = _Options(node, self.given).flag("strict")
+        self.began_ms = self.door.now_ms
 
     def concerns(self, item: pytest.Item) -> bool:
         """Whether the test uses it: it is its own, or it asked for that of the session."""
         return self.request.scope == "function" or self.request.fixturename in getattr(item, "fixturenames", ())
+
+    def complaints(self, item: pytest.Item) -> Iterator[str]:
+        """What it has against a test that passed."""
+        said, door = _Options(item, self.given), self.door
+        checks = [door.assert_all_stubs_used] if said.flag("assert_all_used") else []
+        if door.strict:
+            checks.append(door.assert_all_expected)
+        for check in checks:
+            try:
+                check()
+            except AssertionError as error:
+                yield str(error)
 
 
 class _Options:
@@ -77,7 +99,8 @@ def running_controller(
 ) -> Iterator[DoorT]:
     """A controller for a fixture."""
     said = _Options(request.node, options)
-    with kind(_made(Controller, said.of_controllers("controllers"))) as controller, _watched(controller, request, said):
+    made = _made(Controller, said.of_controllers("controllers"))
+    with kind(made) as controller, _watched(controller, request, options):
         yield controller
 
 
@@ -86,7 +109,7 @@ def running_quorum(request: pytest.FixtureRequest, options: Mapping[str, Any]) -
     """A quorum for a fixture."""
     said = _Options(request.node, options)
     quorum = _made(Quorum, {"controllers": _CONTROLLERS, **said.of_controllers("brokers")})
-    with SyncQuorum(quorum) as running, _watched(running, request, said):
+    with SyncQuorum(quorum) as running, _watched(running, request, options):
         yield running
 
 
@@ -98,9 +121,10 @@ def _made(kind: Callable[..., Any], options: Mapping[str, Any]) -> Any:
 
 
 @contextmanager
-def _watched(door: Door, request: pytest.FixtureRequest, said: _Options) -> Iterator[None]:
+def _watched(door: Door, request: pytest.FixtureRequest, given: Mapping[str, Any]) -> Iterator[None]:
     live = request.config.stash[LIVE]
-    watched = Watched(door, request)
+    watched = Watched(door, request, given)
+    watched.begin(request.node)
     live.insert(0, watched) if request.scope == "session" else live.append(watched)
     try:
         yield
@@ -154,9 +178,16 @@ def real_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[..., Kafka
             broker.kill()
 
 
+def begin(item: pytest.Item, live: list[Watched]) -> None:
+    """A test begins that may use doubles of the session."""
+    for watched in live:
+        if watched.request.scope != "function" and watched.concerns(item):
+            watched.begin(item)
+
+
 def complaint(item: pytest.Item, live: list[Watched]) -> str:
     """What the doubles of a test that passed have against it; empty if nothing."""
-    return ""
+    return "\n\n".join(text for watched in live if watched.concerns(item) for text in watched.complaints(item))
 
 
 def add_journals(report: pytest.TestReport, item: pytest.Item, live: list[Watched]) -> None:
@@ -166,27 +197,20 @@ def add_journals(report: pytest.TestReport, item: pytest.Item, live: list[Watche
     for watched in live:
         if not watched.concerns(item):
             continue
+        entries = watched.door.call(lambda door: merged(door.double.journals.values()), watched.door)
         if lines:
-            told = _last_lines(watched.door, lines)
-            report.sections.append((f"mockraft journal ({watched.request.fixturename})", told))
+            title = f"mockraft journal ({watched.request.fixturename})"
+            report.sections.append((title, told(entries, watched.began_ms, lines) or "nothing was asked"))
         if folder:
-            _write_journals(watched, item, Path(folder))
+            _write_journal(entries, item, Path(folder))
     for broker in item.stash.get(_BROKERS, []):
         state = "running" if broker.running else f"ended with {broker.exit_code}"
         log = "\n".join(broker.whole_log.splitlines()[-_BROKER_LOG_LINES:])
         report.sections.append((f"{broker.name}, {state}", log))
 
 
-def _last_lines(door: Door, count: int) -> str:
-    """The last entries of its journals, in order; a run of the same API by the same client is told once."""
-    entries = [entry for journal in door.call(lambda: door.double.journals).values() for entry in journal.entries]
-    told = [repr(entry) for entry in entries]
-    omitted = len(told) - count
-    return "\n".join([*([f"… {omitted} earlier"] if omitted > 0 else []), *told[-count:]])
-
-
-def _write_journals(watched: Watched, item: pytest.Item, folder: Path) -> None:
+def _write_journal(entries: list[Entry], item: pytest.Item, folder: Path) -> None:
     name = re.sub(r"[^\w.-]+", "-", item.nodeid).strip("-")
     folder.mkdir(parents=True, exist_ok=True)
-    for node_id, journal in watched.door.call(lambda: watched.door.double.journals).items():
-        (folder / f"{name}.{node_id}.jsonl").write_text("".join(f"{line}\n" for line in journal.json_lines()))
+    lines = [json.dumps(entry.to_json(), separators=(",", ":")) + "\n" for entry in entries]
+    (folder / f"{name}.jsonl").write_text("".join(lines))

@@ -55,8 +55,12 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """A test that passed fails for what its doubles have to say: stubs not used, requests not expected."""
-    result = yield
     if live := item.config.stash[LIVE]:
+        from mockraft.pytest_doubles import begin
+
+        begin(item, live)
+    result = yield
+    if live:
         from mockraft.pytest_doubles import complaint
 
         if text := complaint(item, live):
@@ -73,6 +77,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
         add_journals(report, item, live)
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """What a test put into a controller of the session does not meet the next one."""
+    try:
+        return (yield)
+    finally:
+        for watched in item.config.stash[LIVE]:
+            watched.door.reset()
 
 
 @pytest.fixture(scope="session")
@@ -103,7 +117,7 @@ def mockraft_async(request: pytest.FixtureRequest, mockraft_options: dict[str, A
 
 @pytest.fixture(scope="session")
 def mockraft_session(request: pytest.FixtureRequest, mockraft_options: dict[str, Any]) -> Iterator[SyncController]:
-    """A controller of the whole session; they share its state."""
+    """A controller of the whole session; stubs, faults and journal are reset after each test, its state is not."""
     from mockraft.controller_door import SyncController
     from mockraft.pytest_doubles import running_controller
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from mockraft.controller_door import configured
-from mockraft.loop_thread import InLoopThread
+from mockraft.controller_door import clock_of, configured
+from mockraft.double_door import AwaitingDoor, BlockingDoor
 from mockraft.server.clock import Clock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.data_dir import cluster_id_of
@@ -18,7 +18,7 @@ from mockraft.server.running_quorum import PATIENCE_S, RunningQuorum, folder
 from mockraft.server.stubs.script import Script
 
 
-class Quorum:
+class Quorum(AwaitingDoor):
     """A quorum of KRaft controllers on ports of the loopback, for as long as the `async with` block lasts.
 
     Node ids go up from `node_id` (3000), ports from `port` (0: each takes a free one). Other options are those of
@@ -35,7 +35,8 @@ class Quorum:
         controllers: int = 3,
         config: ControllerConfig | None = None,
         *,
-        clock: Clock | None = None,
+        clock: Clock | Literal["virtual"] | None = None,
+        strict: bool = False,
         **options: Any,
     ) -> None:
         if controllers < 1:
@@ -46,15 +47,20 @@ class Quorum:
             found = cluster_id_of(folder(Path(options["data_dir"]), options.get("node_id", ControllerConfig().node_id)))
             options = {"cluster_id": found, **options} if found else options
         self._config = configured(config, self._chance, **options)
-        self._clock = clock
+        self._clock = clock_of(clock)
         self._running: RunningQuorum | None = None
         self._script = Script()
+        self._script.rack.strict = strict
         self.double = Double(lambda: self.running.nodes, self._script)
-        """All that a test may ask of it, from the thread of its event loop."""
 
     @classmethod
     def sync(
-        cls, controllers: int = 3, config: ControllerConfig | None = None, *, clock: Clock | None = None, **options: Any
+        cls,
+        controllers: int = 3,
+        config: ControllerConfig | None = None,
+        *,
+        clock: Clock | Literal["virtual"] | None = None,
+        **options: Any,
     ) -> SyncQuorum:
         """The same for a test without asyncio: `with Quorum.sync(3) as quorum`; it runs in a thread of its own."""
         return SyncQuorum(cls(controllers, config, clock=clock, **options))
@@ -143,7 +149,7 @@ class Quorum:
             await running.stop()
 
 
-class SyncQuorum(InLoopThread):
+class SyncQuorum(BlockingDoor):
     """A quorum in a thread of its own, as long as the `with` block lasts; made by `Quorum.sync`."""
 
     def __init__(self, quorum: Quorum) -> None:

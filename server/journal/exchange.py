@@ -136,6 +136,17 @@ class Exchange:
         offset = 8 + self.messages.response_header_version(self.api_key, self.api_version)
         return read_response_body(frame, offset, self.api_key, self.response_version, self.messages)
 
+    def as_kio(self) -> tuple[Any, Any]:
+        """The request and the response as entities of kio (extra `mockraft[kio]`); None for no response.
+
+        LookupError and WireError where kio has no class for them, or cannot hold them.
+        """
+        from mockraft.wire.kio_entities import to_kio
+
+        response = self.response
+        answered = None if response is None else to_kio(response, self.response_version)
+        return to_kio(self.request, self.api_version), answered
+
     @property
     def error_code(self) -> int | None:
         """The first error code of the answer that is not 0, else 0; None without an answer that can be read."""

@@ -16,6 +16,8 @@ from mockraft.server.stubs.chance import Chance
 from mockraft.server.stubs.errors import StubError, camel, read_parameters, unknown, write_parameters
 from mockraft.server.stubs.fields import FieldPath, error_code, field_path, message_from_tree, shown
 from mockraft.wire import messages
+from mockraft.wire.errors import WireError
+from mockraft.wire.kio_entities import from_kio, is_kio
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
@@ -110,6 +112,13 @@ class Answer(Action):
     example: ClassVar[Any] = {"isFenced": True, "brokerEpoch": 7}
     main: ClassVar[str | None] = "body"
     takes_whole: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if is_kio(self.body):
+            try:
+                object.__setattr__(self, "body", from_kio(self.body)[0])
+            except (TypeError, WireError) as wrong:
+                raise StubError(str(wrong), "body") from wrong
 
     def check(self, keys: Keys) -> None:
         """A tree of fields is one of one API's response."""

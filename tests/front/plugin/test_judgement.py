@@ -1,0 +1,113 @@
+"""What a controller has to say against a test that would pass."""
+
+from collections.abc import Callable
+
+import pytest
+
+pytest_plugins = "pytester"
+
+Run = Callable[..., pytest.RunResult]
+
+UNUSED = """
+    def test_one(mockraft):
+        mockraft.stub("BrokerHeartbeat", broker_id=1).inject_error("STALE_BROKER_EPOCH")
+        mockraft.ask(__import__("mockraft.wire.messages").wire.messages.by_name("BrokerHeartbeatRequest")(broker_id=2))
+    """
+UNEXPECTED = """
+    import pytest
+    from mockraft.wire import messages
+
+    @pytest.mark.mockraft(strict=True)
+    def test_one(mockraft):
+        mockraft.stub("BrokerHeartbeat", broker_id=1)
+        for broker_id in (1, 2):
+            mockraft.ask(messages.by_name("BrokerHeartbeatRequest")(broker_id=broker_id))
+    """
+
+
+def test_a_stub_that_was_not_used_fails_the_test_and_says_what_came_near(run_pytest: Run) -> None:
+    result = run_pytest(UNUSED)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "stub stub-1 was never used: BrokerHeartbeat brokerId=1",
+            "*✗ brokerId: wanted 1, there was 2",
+            "*mockraft journal*",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "marked"),
+    [
+        (("--mockraft-assert-all-used=no",), ""),
+        (("-o", "mockraft_assert_all_used=false"), ""),
+        ((), "import pytest\n    @pytest.mark.mockraft(assert_all_used=False)"),
+    ],
+    ids=["option", "ini", "marker"],
+)
+def test_unused_stubs_are_let_pass_where_that_is_said(run_pytest: Run, options: tuple[str, ...], marked: str) -> None:
+    run_pytest(UNUSED.replace("def test_one", f"{marked}\n    def test_one", 1), *options).assert_outcomes(passed=1)
+
+
+def test_a_request_that_nobody_expected_fails_a_strict_test(run_pytest: Run) -> None:
+    result = run_pytest(UNEXPECTED)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["request #* was not expected*", "*✗ brokerId: wanted 1, there was 2", "*UNEXPECTED*"])
+    run_pytest(UNEXPECTED.replace("strict=True", "strict=False")).assert_outcomes(passed=1)
+    run_pytest(UNEXPECTED.replace("strict=True", ""), "--mockraft-strict=yes").assert_outcomes(failed=1)
+
+
+def test_a_test_that_fails_anyway_is_told_its_own_failure_only(run_pytest: Run) -> None:
+    result = run_pytest(UNUSED + "\n        assert 0, 'my own'")
+    result.stdout.fnmatch_lines(["*my own*"])
+    result.stdout.no_fnmatch_line("*was never used*")
+
+
+def test_what_is_said_wrongly_on_the_command_line_is_an_error(run_pytest: Run) -> None:
+    result = run_pytest("def test_one(mockraft): pass", "--mockraft-strict=perhaps")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*mockraft_strict='perhaps': say true or false*"])
+
+
+def test_a_controller_of_the_session_is_reset_between_tests_and_judged_by_each(run_pytest: Run) -> None:
+    result = run_pytest(
+        """
+        import pytest
+        from mockraft.wire import messages
+
+        HEARTBEAT = messages.by_name("BrokerHeartbeatRequest")(broker_id=1)
+
+        @pytest.mark.mockraft(strict=True)
+        def test_one(mockraft_session):
+            mockraft_session.stub("BrokerHeartbeat").inject_error("NOT_CONTROLLER")
+            assert mockraft_session.ask(HEARTBEAT).error_code == 41
+
+        def test_two(mockraft_session):
+            assert mockraft_session.stubs == [] and mockraft_session.requests() == []
+            assert not mockraft_session.strict
+            assert mockraft_session.ask(HEARTBEAT).error_code == 77
+
+        def test_three(mockraft_session):
+            mockraft_session.stub("BrokerHeartbeat")
+
+        def test_four():
+            assert True
+        """
+    )
+    result.assert_outcomes(passed=3, failed=1)
+    result.stdout.fnmatch_lines(["*test_three*", "stub stub-* was never used*"])
+
+
+def test_a_quorum_is_judged_as_one(run_pytest: Run) -> None:
+    result = run_pytest(
+        """
+        import pytest
+
+        @pytest.mark.mockraft(controllers=2)
+        def test_one(mockraft_quorum):
+            mockraft_quorum.stub("BrokerHeartbeat", node=3001)
+        """
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["stub stub-1 was never used: BrokerHeartbeat node=3001", "*mockraft journal*"])

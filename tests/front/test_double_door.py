@@ -1,0 +1,204 @@
+"""What a test puts in the way of a controller and asks of it, in Python."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from kio.schema.broker_heartbeat.v1.request import BrokerHeartbeatRequest as KioRequest
+from kio.schema.broker_heartbeat.v1.response import BrokerHeartbeatResponse as KioResponse
+from kio.schema.errors import ErrorCode
+from mockraft import (
+    AwaitedController,
+    Controller,
+    Match,
+    Quorum,
+    SyncController,
+    VerificationError,
+    WaitTimeoutError,
+    stub,
+)
+from mockraft.wire import error_codes
+from mockraft.wire.client import DisconnectedError
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+
+CLUSTER = DescribeClusterRequest(endpoint_type=2)
+HEARTBEAT = BrokerHeartbeatRequest(broker_id=1, want_fence=True)
+
+
+def test_a_stub_is_said_in_the_way_and_counts_what_it_served(mockraft: SyncController) -> None:
+    moved = mockraft.stub("BrokerHeartbeat", broker_id=1).times(2).inject_error("NOT_CONTROLLER")
+    assert not moved.called
+    codes = [mockraft.ask(HEARTBEAT).error_code for _ in range(3)]
+    assert codes == [
+        error_codes.NOT_CONTROLLER,
+        error_codes.NOT_CONTROLLER,
+        error_codes.STALE_BROKER_EPOCH,
+    ]
+    assert moved.call_count == 2
+    assert [exchange.request.broker_id for exchange in moved.calls] == [1, 1]
+    (listed,) = mockraft.stubs
+    assert listed.id == moved.id
+
+
+def test_a_stub_is_a_value_or_json_too_and_goes_by_its_id(mockraft: SyncController) -> None:
+    first = mockraft.add(stub("DescribeCluster").drop().named("gone", id="a"))
+    mockraft.add({"id": "b", "match": {"api": "DescribeCluster"}, "actions": ["disconnectOn"]})
+    assert {each.id for each in mockraft.stubs} == {"a", "b"}
+    mockraft.remove(first)
+    mockraft.remove("b")
+    assert mockraft.stubs == []
+    assert mockraft.ask(CLUSTER).error_code == 0
+
+
+def test_a_stub_lasts_as_long_as_its_block(mockraft: SyncController) -> None:
+    with mockraft.stubbed(stub("DescribeCluster").disconnect_on()) as (gone,):
+        with pytest.raises(DisconnectedError):
+            mockraft.ask(CLUSTER)
+        assert gone.called
+    assert mockraft.ask(CLUSTER).error_code == 0
+    with pytest.raises(AssertionError, match="never used: DescribeCluster"), mockraft.stubbed(stub("DescribeCluster")):
+        pass
+    assert mockraft.stubs == []
+
+
+def test_scenarios_are_read_and_set(mockraft: SyncController) -> None:
+    away = stub("DescribeCluster").in_scenario("failover", requires="Away").inject_error("NOT_CONTROLLER")
+    mockraft.add(away)
+    assert mockraft.scenarios == {"failover": "Started"}
+    assert mockraft.ask(CLUSTER).error_code == 0
+    mockraft.set_scenario("failover", "Away")
+    assert mockraft.ask(CLUSTER).error_code == error_codes.NOT_CONTROLLER
+
+
+def test_requests_are_found_by_api_fields_match_and_function(mockraft: SyncController) -> None:
+    mockraft.ask(HEARTBEAT)
+    before = mockraft.mark()
+    mockraft.ask(UnregisterBrokerRequest(broker_id=2), client_id="admin")
+    assert [exchange.api for exchange in mockraft.requests()] == ["BrokerHeartbeat", "UnregisterBroker"]
+    assert [exchange.api for exchange in mockraft.requests(since=before)] == ["UnregisterBroker"]
+    assert len(mockraft.requests("BrokerHeartbeat", want_fence=True)) == 1
+    assert mockraft.requests("BrokerHeartbeat", want_fence=False) == []
+    assert len(mockraft.requests(client_id="admin")) == 1
+    assert len(mockraft.requests(Match(api=63, where={"brokerId": 1}))) == 1
+    assert len(mockraft.requests(stub("BrokerHeartbeat"), broker_id=1)) == 1
+    assert len(mockraft.requests(lambda exchange: exchange.response.error_code != 0)) == 2
+    with pytest.raises(ValueError, match="want_fence cannot be said beside it"):
+        mockraft.requests(bool, want_fence=True)
+    with pytest.raises(ValueError, match="wantFence"):
+        mockraft.requests("BrokerHeartbeat", want_fenced=True)
+
+
+def test_a_verification_that_fails_says_what_came_near(mockraft: SyncController) -> None:
+    mockraft.ask(HEARTBEAT)
+    assert len(mockraft.verify(1, "BrokerHeartbeat", broker_id=1)) == 1
+    mockraft.verify(0, "BrokerRegistration")
+    with pytest.raises(VerificationError) as failed:
+        mockraft.verify(1, "BrokerHeartbeat", broker_id=1, want_fence=False)
+    assert "expected exactly 1, found 0 of 1 requests" in str(failed.value)
+    assert "✗ wantFence: wanted False, there was True" in str(failed.value)
+    assert len(failed.traceback) == 2
+
+
+def test_requests_are_waited_for(mockraft: SyncController) -> None:
+    mockraft.start_broker(1)
+    heartbeats = mockraft.wait_for("BrokerHeartbeat", 2, broker_id=1)
+    assert {exchange.request.broker_id for exchange in heartbeats} == {1}
+    with pytest.raises(WaitTimeoutError, match=r"waited 0.01 s: BrokerHeartbeat brokerId=2: expected at least 1"):
+        mockraft.wait_for("BrokerHeartbeat", timeout_s=0.01, broker_id=2)
+    with pytest.raises(TimeoutError):
+        mockraft.wait_for("BrokerHeartbeat", timeout_s=0.01, broker_id=2)
+    with pytest.raises(ZeroDivisionError):
+        mockraft.wait_for(lambda exchange: 1 // 0 > 1)
+
+
+def test_unused_stubs_and_unexpected_requests_are_named_with_what_came_near(mockraft: SyncController) -> None:
+    mockraft.strict = True
+    unused = mockraft.stub("BrokerHeartbeat", broker_id=7).drop()
+    mockraft.ask(HEARTBEAT)
+    with pytest.raises(AssertionError, match=r"(?s)stub stub-1 was never used: BrokerHeartbeat brokerId=7.*✗ brokerId"):
+        mockraft.assert_all_stubs_used()
+    with pytest.raises(AssertionError, match=r"(?s)#1 was not expected.*✗ brokerId: wanted 7, there was 1"):
+        mockraft.assert_all_expected()
+    (unexpected,) = mockraft.unmatched()
+    (miss,) = mockraft.near_misses(unexpected)
+    assert (miss.stub.id, miss.exchange.id) == (unused.id, unexpected.id)
+    mockraft.reset()
+    mockraft.assert_all_stubs_used()
+    mockraft.assert_all_expected()
+    assert mockraft.strict
+
+
+def test_the_state_is_read_and_changed_by_commands(mockraft: SyncController) -> None:
+    mockraft.start_broker(1)
+    (broker,) = mockraft.state.brokers()
+    assert not broker.fenced
+    written = mockraft.state.append(
+        [
+            {
+                "type": "ConfigRecord",
+                "record": {"resourceType": 4, "resourceName": "1", "name": "log.retention.ms", "value": "7"},
+            }
+        ]
+    )
+    assert mockraft.state.metadata_log(written[0].offset, 1)[0].type == "ConfigRecord"
+    assert mockraft.state.configs()[-1].values == {"log.retention.ms": "7"}
+    with pytest.raises(ValueError, match="broker 9 is not registered"):
+        mockraft.state.fence(9)
+
+
+def test_time_is_moved_by_hand() -> None:
+    with Controller.sync(clock="virtual", session_timeout_ms=2000) as controller:
+        before = controller.now_ms
+        controller.advance(1500)
+        assert controller.now_ms == before + 1500
+    with pytest.raises(ValueError, match="say 'virtual'"):
+        Controller(clock="slow")  # type: ignore[arg-type]
+
+
+def test_kio_entities_do_for_messages(mockraft: SyncController) -> None:
+    ready = KioResponse(
+        throttle_time=timedelta(0),
+        error_code=ErrorCode.none,
+        is_caught_up=True,
+        is_fenced=False,
+        should_shut_down=False,
+    )
+    mockraft.stub("BrokerHeartbeat").answer(ready)
+    asked = KioRequest(broker_id=1, broker_epoch=1, current_metadata_offset=5, want_fence=False, want_shut_down=False)
+    assert mockraft.ask(asked) == ready
+    (exchange,) = mockraft.requests("BrokerHeartbeat")
+    assert exchange.as_kio() == (asked, ready)
+
+
+async def test_a_controller_of_another_loop_is_waited_for_with_await(mockraft_async: AwaitedController) -> None:
+    mockraft_async.stub("BrokerHeartbeat").once().inject_error("STALE_BROKER_EPOCH")
+    waiting = asyncio.ensure_future(mockraft_async.wait_for("BrokerHeartbeat"))
+    response = await mockraft_async.ask(HEARTBEAT)
+    assert response.error_code == error_codes.STALE_BROKER_EPOCH
+    assert len(await waiting) == 1
+
+
+async def test_a_controller_of_the_same_loop_is_asked_the_same() -> None:
+    async with Controller() as controller:
+        dropped = controller.stub("BrokerHeartbeat").disconnect_on()
+        with pytest.raises(DisconnectedError):
+            await controller.ask(HEARTBEAT)
+        assert len(await controller.wait_for("BrokerHeartbeat")) == 1
+        assert dropped.called
+        assert controller.state.brokers() == []
+
+
+async def test_a_quorum_is_scripted_as_one_and_node_by_node() -> None:
+    async with Quorum(2) as quorum:
+        first, second = quorum.node_ids
+        quorum.stub("DescribeCluster", node=second).inject_error("NOT_CONTROLLER")
+        assert (await quorum.ask(CLUSTER, node=first)).error_code == 0
+        refused = await quorum.ask(CLUSTER, node=second)
+        assert refused.error_code == error_codes.NOT_CONTROLLER
+        asked = quorum.verify(2, "DescribeCluster")
+        assert [exchange.node_id for exchange in asked] == [first, second]
+        assert len(quorum.requests("DescribeCluster", node=second)) == 1
+        with pytest.raises(ValueError, match="restarted one by one"):
+            quorum.reset(state=True)

@@ -1,0 +1,78 @@
+"""kio's entities for mockraft's messages and back."""
+
+import subprocess
+import sys
+
+import pytest
+from kio.schema.broker_heartbeat.v1.request import BrokerHeartbeatRequest as KioHeartbeat
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest as KioRegistration
+from kio.schema.broker_registration.v4.request import Listener as KioListener
+from kio.schema.vote.v2.response import VoteResponse as KioVote
+from mockraft.wire import kio_entities, messages, records
+from mockraft.wire.errors import WireError
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+
+UUID = bytes(range(1, 17))
+
+
+def test_an_entity_becomes_a_message_and_its_version() -> None:
+    entity = KioHeartbeat(broker_id=1, broker_epoch=7, current_metadata_offset=9, want_fence=False, want_shut_down=True)
+    message, version = kio_entities.from_kio(entity)
+    assert (message, version) == (
+        BrokerHeartbeatRequest(broker_id=1, broker_epoch=7, current_metadata_offset=9, want_shut_down=True),
+        1,
+    )
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_message_becomes_an_entity_of_the_version_asked_for(version: int) -> None:
+    entity = kio_entities.to_kio(BrokerHeartbeatRequest(broker_id=1, want_fence=True), version)
+    assert type(entity).__module__ == f"kio.schema.broker_heartbeat.v{version}.request"
+    assert entity.broker_id == 1
+    assert entity.want_fence is True
+
+
+@pytest.mark.parametrize(
+    "name", ["BrokerRegistration", "Vote", "Fetch", "CreateTopics", "AlterPartition", "ApiVersions"]
+)
+@pytest.mark.parametrize("ending", ["Request", "Response"])
+def test_every_version_of_a_message_goes_there_and_back(name: str, ending: str) -> None:
+    cls = messages.by_name(name + ending)
+    for version in range(cls.min_version, cls.max_version + 1):
+        message = cls()
+        entity = kio_entities.to_kio(message, version)
+        assert kio_entities.is_kio(entity)
+        assert kio_entities.from_kio(entity) == (message, version)
+
+
+def test_control_records_are_entities_too() -> None:
+    record = records.by_name("KRaftVersionRecord")(k_raft_version=1)
+    entity = kio_entities.to_kio(record, 0)
+    assert kio_entities.from_kio(entity) == (record, 0)
+
+
+def test_what_is_no_whole_message_of_kio_is_refused() -> None:
+    listener = KioListener(name="PLAINTEXT", host="b1", port=9092, security_protocol=0)
+    for wrong in (listener, BrokerHeartbeatRequest(), {"brokerId": 1}):
+        with pytest.raises(TypeError, match="no message that mockraft knows"):
+            kio_entities.from_kio(wrong)
+
+
+def test_what_kio_does_not_have_or_hold_is_said() -> None:
+    with pytest.raises(LookupError, match=r"kio has no RegisterBrokerRecord v0"):
+        kio_entities.to_kio(records.by_name("RegisterBrokerRecord")(), 0)
+    with pytest.raises(LookupError, match=r"v9"):
+        kio_entities.to_kio(BrokerHeartbeatRequest(), 9)
+    with pytest.raises(WireError, match=r"kio cannot hold BrokerHeartbeatResponse v1.*"):
+        kio_entities.to_kio(BrokerHeartbeatResponse(error_code=9999), 1)
+
+
+def test_kio_is_not_imported_until_it_is_asked_for() -> None:
+    source = (
+        "import sys; from mockraft.wire import kio_entities; kio_entities.is_kio(1); assert 'kio' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", source], check=False)
+    assert done.returncode == 0
+    assert not kio_entities.is_kio(KioRegistration)
+    assert not kio_entities.is_kio(KioVote)
