@@ -25,6 +25,7 @@ from mockraft import serve_security as security
 from mockraft.proposal_options import Profile, Schemas, overlay
 from mockraft.proposals import rules_of
 from mockraft.serve_help import GROUPS
+from mockraft.serve_stubs import Stubs, stub_file
 
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
@@ -187,6 +188,7 @@ def serve(
     controller_quorum_bootstrap_servers: quorum.QuorumBootstrapServers = None,
     brokers: Brokers = 0,
     brokers_port: BrokersPort = 0,
+    stubs: Stubs = None,
     admin_port: admin.AdminPort = admin.OFF,
     admin_host: admin.AdminHost = "127.0.0.1",
     admin_token_file: admin.AdminTokenFile = None,
@@ -230,6 +232,7 @@ def _serve(options: dict[str, Any]) -> int:
         about = "the simulated brokers must log in: say as whom with --client-config-file"
         raise typer.BadParameter(about, param_hint="--brokers")
     options["admin"] = admin.checked(options)
+    options["stub_file"] = stub_file(options["stubs"])
     with asyncio.Runner(loop_factory=event_loop) as runner:
         return runner.run(_run(config, chance, options))
 
@@ -279,6 +282,8 @@ async def _run(config: ControllerConfig, chance: random.Random, options: Mapping
         if _is_about_address(error):
             return _fail(PORT_TAKEN, _cannot_listen(config, controllers, error))
         raise
+    if options["stub_file"] is not None:
+        script.load(options["stub_file"])
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

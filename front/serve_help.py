@@ -27,6 +27,7 @@ controller comes back with a shorter log. SIGTERM and SIGINT end the controller 
   mockraft serve --data-dir controller-data        the log stays, in Kafka's own format
   mockraft serve --controllers 3                   a quorum in one process
   mockraft serve --metadata-version 3.9            for older brokers
+  mockraft serve --stubs stubs.yaml                errors, delays, silence and other things on purpose
   mockraft serve --admin-port 8080                 the admin API and the live page at 127.0.0.1:8080
 
 Exit codes: 2 a bad option, 3 the address cannot be listened on, 4 the data directory cannot be used.
@@ -40,6 +41,7 @@ GROUPS = {
         "advertised_port",
         "controller_listener_name",
     ),
+    "Things on purpose": ("stubs",),
     "Admin API": (
         "admin_port",
         "admin_host",

@@ -283,12 +283,18 @@ class Node:
         if verdict.answer is not None:
             api, request, body, response = verdict.answer
             ctx = connection.context(request, self.config.controller_listener_name, self.apis, now_ms)
-            self._responses.send(connection, api, request, body, ctx, response, now_ms, said)
+            scripted = None
+            if self._rack.is_armed and verdict.failure is None:
+                scripted = self._scripts.consider(connection, api, body, ctx, lambda: response)
+            if scripted is None:
+                self._responses.send(connection, api, request, body, ctx, response, now_ms, said)
+            else:
+                self._finish(connection, request, scripted, scripted.begin(now_ms), now_ms, said)
         elif verdict.token is not None:
             said.append(Send(connection.connection_id, len(verdict.token).to_bytes(4, "big") + verdict.token))
         if verdict.failure is None:
             effects += said
-            if verdict.is_complete:
+            if verdict.is_complete and connection.connection_id in self._connections:
                 self._gate.admit(connection, exchange)
         elif verdict.expired:
             self._close(connection, "session", verdict.failure, now_ms, effects)
@@ -317,6 +323,7 @@ class Node:
     ) -> int:
         """Park, or send and journal, what a stub has a hand in; gives the bytes sent."""
         if response.__class__ is Parked:
+            self._scripts.wait(connection, request, scripted, now_ms)
             parked = ParkedRequest(scripted.api, request, scripted.body, scripted.ctx, response, scripted)
             return self._park(connection, parked)
         sent_bytes, end = self._scripts.finish(connection, request, scripted, response, now_ms, effects)

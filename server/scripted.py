@@ -30,6 +30,8 @@ NOTHING: Final = object()
 """What a stub answers that lets nothing be said, or only bytes."""
 
 _PASS = Plan(())
+_RELEASED = Plan(())
+_RELEASED.reason.append("blackholed until released")
 
 
 class ScriptedRequest:
@@ -46,6 +48,7 @@ class ScriptedRequest:
         "chance",
         "ctx",
         "is_broken",
+        "is_noted",
         "plan",
         "rack",
         "received_ms",
@@ -74,6 +77,7 @@ class ScriptedRequest:
         self.received_ms = ctx.now_ms
         self.unmatched = False
         self.is_broken = False
+        self.is_noted = False
         self.carried: ScriptedRequest | None = None
         self._ask = ask
 
@@ -90,7 +94,6 @@ class ScriptedRequest:
                 self.plan = self.plan.resolved(stub.call_count, self.api, self.asked)
             if stub is not None and self.plan.held_by:
                 self.rack.hold(stub, self.asked)
-            if self.rack.holder(self.asked) is not None:
                 return self._until_released(now_ms)
             return self._wait(sum(delay(self.chance) for delay in self.plan.delays_before), now_ms, self._respond)
         except Exception:
@@ -101,7 +104,7 @@ class ScriptedRequest:
 
         def retry(now_ms: int, expired: bool) -> Any:
             if self.rack.holder(self.asked) is None:
-                self.plan = _PASS if self.plan.held_by else self.plan
+                self.plan = _RELEASED
                 return self._respond(now_ms)
             return self._until_released(now_ms) if expired else None
 
@@ -118,6 +121,7 @@ class ScriptedRequest:
         for change in plan.request_changes:
             change(self.body)
         if plan.respond is not None:
+            self.ctx.refused_with = plan.refused_with
             return self._say(plan.respond(self.api, self.asked), now_ms)
         if not plan.passes:
             return self._say(NOTHING, now_ms)
@@ -193,7 +197,21 @@ class ScriptedRequests:
 
             ctx.carried = carried
             return found
-        return None if found.is_plain and self._rack.holder(found.asked) is None else found
+        return None if found.is_plain else found
+
+    def wait(self, connection: Connection, request: Request, scripted: ScriptedRequest, now_ms: int) -> None:
+        """A request is parked: one that is blackholed is journaled at once, for nobody knows whether more comes."""
+        held = next((part for part in (scripted, scripted.carried) if part is not None and part.plan.held_by), scripted)
+        holder = held.stub
+        if holder is not None and held.plan.held_by and not scripted.is_noted:
+            scripted.is_noted = True
+            version = answered_version(scripted.api, request.api_version)
+            by, reason = f"stub {holder.id}", _because(["blackholed"], holder)
+            exchange = self._responses.note(
+                connection, request, scripted.ctx, now_ms, b"", version, by, None, holder.id, False, reason
+            )
+            holder.calls.append(exchange)
+            holder.last_served_ms = now_ms
 
     def finish(
         self,
@@ -203,7 +221,7 @@ class ScriptedRequests:
         response: Any,
         now_ms: int,
         effects: list[Effect],
-    ) -> tuple[int, Effect | None]:
+    ) -> tuple[int, Close | Reset | None]:
         """Send what there is to send and journal it; gives the bytes sent, and what then ends the connection."""
         api, body, ctx = scripted.api, scripted.body, scripted.ctx
         data, version = b"", answered_version(api, request.api_version)
@@ -217,7 +235,8 @@ class ScriptedRequests:
         stubs = [part.stub for part in parts if part.stub is not None]
         stub = stubs[0] if stubs else None
         is_own = any(not part.plan.is_untouched for part in parts)
-        reason = ", ".join(word for part in parts for word in part.plan.reason)
+        words = [word for part in parts for word in part.plan.reason]
+        reason = None if stub is None or not words else _because(words, stub)
         exchange = self._responses.note(
             connection,
             request,
@@ -229,16 +248,15 @@ class ScriptedRequests:
             scripted.received_ms,
             stub.id if stub is not None else None,
             scripted.unmatched,
-            f"{reason} by stub {stub.id}" if stub is not None and reason else None,
+            reason,
         )
         for each in stubs:
             each.calls.append(exchange)
             each.last_served_ms = now_ms
         end = next((part.plan.end for part in parts if part.plan.end), "")
-        if not end or stub is None:
+        if not end or reason is None:
             return len(data), None
-        ends = Reset if end == "reset" else Close
-        return len(data), ends(connection.connection_id, f"{reason} by stub {stub.id}")
+        return len(data), (Reset if end == "reset" else Close)(connection.connection_id, reason)
 
     def _matched(
         self, connection: Connection, api: Api, body: Any, ctx: RequestContext, ask: Callable[[], Any]
@@ -257,7 +275,7 @@ class ScriptedRequests:
         failure: Exception | None = None
         stub: Stub | None = None
         try:
-            stub = self._rack.match(asked)
+            stub = self._rack.holder(asked) or self._rack.match(asked)
         except Exception as broken_match:
             failure = broken_match
             ask = partial(_raise, broken_match)
@@ -265,6 +283,10 @@ class ScriptedRequests:
         scripted.unmatched = stub is None and self._rack.strict
         scripted.is_broken = failure is not None
         return scripted
+
+
+def _because(words: list[str], stub: Stub) -> str:
+    return f"{', '.join(words)} (stub {stub.id})"
 
 
 def _raise(broken_match: Exception) -> Any:

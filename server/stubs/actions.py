@@ -97,6 +97,7 @@ class InjectError(Action):
         """The API's error form answers."""
         plan.take_answer()
         code, message = error_code(self.error, ""), self.message
+        plan.refused_with = code
         plan.respond = lambda api, asked: api.error(asked.request, code, message)
 
 

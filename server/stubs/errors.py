@@ -30,7 +30,7 @@ def unknown(what: str, name: object, there_are: Iterable[str]) -> str:
     """Says that there is no such thing, and which one may have been meant."""
     names = list(there_are)
     lowered = {known.lower(): known for known in names}
-    near = [lowered[found] for found in get_close_matches(str(name).lower(), lowered, 3, 0.5)]
+    near = [lowered[found] for found in get_close_matches(str(name).lower(), lowered, 3)]
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names)}"
     return f"there is no {what} {name!r}; {hint}"
 

@@ -27,10 +27,10 @@ _INTEGERS = frozenset({"int8", "int16", "uint16", "int32", "uint32", "int64"})
 
 
 class _Step(NamedTuple):
-    """One name of a path; `index` says which element, _EACH for any, None for the field as a whole."""
+    """One name of a path; `element` says which one of a list, _EACH for any, None for the field as a whole."""
 
     attribute: str
-    index: int | None
+    element: int | None
 
 
 class FieldPath(NamedTuple):
@@ -45,7 +45,7 @@ class FieldPath(NamedTuple):
 
     def reader(self) -> Callable[[Any], Any]:
         """Gives the value in a message (None where the way there ends early), or the list of them if many."""
-        if all(step.index is None for step in self.steps) and len(self.steps) == 1:
+        if all(step.element is None for step in self.steps) and len(self.steps) == 1:
             return attrgetter(self.steps[0].attribute)
         if self.is_many:
             return lambda message: list(_values(message, self.steps))
@@ -55,11 +55,11 @@ class FieldPath(NamedTuple):
         """Put a value there, in each element where the path says `[]`. IndexError where there is no such element."""
         *way, last = self.steps
         for owner in _values(message, way):
-            if last.index is None:
+            if last.element is None:
                 setattr(owner, last.attribute, value)
             else:
                 elements = getattr(owner, last.attribute)
-                for index in range(len(elements)) if last.index == _EACH else (last.index,):
+                for index in range(len(elements)) if last.element == _EACH else (last.element,):
                     elements[index] = value
 
     def value(self, given: Any) -> Any:
@@ -93,8 +93,8 @@ def field_path(cls: type, text: str) -> FieldPath:
         steps.append(_Step(spec.attribute, index))
         struct = spec.struct
     assert spec is not None
-    is_many = any(step.index == _EACH for step in steps)
-    return FieldPath(text, cls, spec, steps[-1].index is not None, is_many, tuple(steps))
+    is_many = any(step.element == _EACH for step in steps)
+    return FieldPath(text, cls, spec, steps[-1].element is not None, is_many, tuple(steps))
 
 
 def message_from_tree(cls: type, tree: Mapping[str, Any], where: str = "") -> Any:

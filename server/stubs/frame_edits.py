@@ -14,6 +14,9 @@ from mockraft.server.stubs.errors import StubError
 if TYPE_CHECKING:
     from mockraft.server.stubs.plan import Plan
 
+Frame = bytes
+"""The bytes of an answer: a parameter of edits is called bytes, too."""
+
 _INT = Struct(">i")
 _HEAD_BYTES = 8
 """The length and the correlation id, which `corrupt` leaves alone: it is the body that is to be misread."""
@@ -29,7 +32,7 @@ class FrameEdit(Action):
         plan.frame_edits.append(self.edited)
         plan.reason.append(self.name)
 
-    def edited(self, frame: bytes, chance: Chance) -> bytes:
+    def edited(self, frame: Frame, chance: Chance) -> Frame:
         """The bytes to send in place of the frame."""
         raise AssertionError(f"{self.name} edits nothing")
 
@@ -44,7 +47,7 @@ class WrongCorrelationId(FrameEdit):
     example: ClassVar[Any] = {"by": 1000}
     main: ClassVar[str | None] = "by"
 
-    def edited(self, frame: bytes, chance: Chance) -> bytes:
+    def edited(self, frame: Frame, chance: Chance) -> Frame:
         """The frame with another correlation id."""
         return frame[:4] + _shifted(frame[4:8], self.by) + frame[8:]
 
@@ -61,7 +64,7 @@ class WrongLength(FrameEdit):
     example: ClassVar[Any] = {"by": -4}
     main: ClassVar[str | None] = "by"
 
-    def edited(self, frame: bytes, chance: Chance) -> bytes:
+    def edited(self, frame: Frame, chance: Chance) -> Frame:
         """The frame with another length."""
         return _shifted(frame[:4], self.by) + frame[4:]
 
@@ -80,7 +83,7 @@ class Truncate(FrameEdit):
         if type(self.bytes) is not int or self.bytes < 0:
             raise StubError(f"expected bytes from 0 on, got {self.bytes!r}", "bytes")
 
-    def edited(self, frame: bytes, chance: Chance) -> bytes:
+    def edited(self, frame: Frame, chance: Chance) -> Frame:
         """The frame's beginning."""
         return frame[: self.bytes]
 
@@ -100,13 +103,13 @@ class Corrupt(FrameEdit):
         if type(self.bytes) is not int or self.bytes < 1:
             raise StubError(f"expected bytes from 1 on, got {self.bytes!r}", "bytes")
 
-    def edited(self, frame: bytes, chance: Chance) -> bytes:
+    def edited(self, frame: Frame, chance: Chance) -> Frame:
         """The frame with other bytes."""
         edited = bytearray(frame)
         chance = Chance(self.seed, chance.below(1 << 53))
         for _ in range(self.bytes if len(frame) > _HEAD_BYTES else 0):
             edited[_HEAD_BYTES + chance.below(len(frame) - _HEAD_BYTES)] ^= 1 + chance.below(255)
-        return bytes(edited)
+        return Frame(edited)
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ class Duplicate(FrameEdit):
         if type(self.times) is not int or not 1 <= self.times <= 1000:
             raise StubError(f"expected a number from 1 to 1000, got {self.times!r}", "times")
 
-    def edited(self, frame: bytes, chance: Chance) -> bytes:
+    def edited(self, frame: Frame, chance: Chance) -> Frame:
         """The frame again and again."""
         return frame * self.times
 

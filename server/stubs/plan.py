@@ -21,7 +21,7 @@ class Plan:
 
     1. `held_by`: nothing is answered, to this connection or client, until it is released.
     2. `delays_before` pass, `request_changes` are made.
-    3. `respond` makes the response; without it the controller does, if it `passes`.
+    3. `respond` makes the response (`refused_with` is the error that it says, if it does); without it the controller does, if it `passes`.
     4. `response_changes` are made, `delays` pass, the response is written, `frame_edits` are made on its bytes.
     5. They are sent if `is_sent`, and the connection ends as `end` says: "" for not at all, "close" or "reset".
 
@@ -39,6 +39,7 @@ class Plan:
         "passes",
         "raw",
         "reason",
+        "refused_with",
         "request_changes",
         "respond",
         "response_changes",
@@ -53,6 +54,7 @@ class Plan:
         self.request_changes: list[Callable[[Any], None]] = []
         self.passes = False
         self.respond: Respond | None = None
+        self.refused_with = 0
         self.raw: bytes | None = None
         self.response_changes: list[Callable[[Any], Any]] = []
         self.delays: list[Callable[[Chance], int]] = []

@@ -6,6 +6,7 @@ import itertools
 
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.stubs.rack import Rack
+from mockraft.server.stubs.stub_file import StubFile
 
 
 class Script:
@@ -16,3 +17,8 @@ class Script:
         self.faults = Faults()
         self.entry_ids = itertools.count(1)
         """Ids of the entries of all nodes' journals, so that they order what happened in a quorum."""
+
+    def load(self, file: StubFile) -> None:
+        """Put what a file says in the way."""
+        for each in file.stubs:
+            self.rack.add(each)

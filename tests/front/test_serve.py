@@ -91,6 +91,17 @@ def test_prints_one_ready_line_and_answers(serve: Callable[..., Served]) -> None
     assert code == 0
 
 
+def test_begins_with_the_stubs_of_a_file_or_says_what_is_wrong_with_it(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    path = tmp_path / "stubs.json"
+    path.write_text('[{"match": {"api": "ApiVersions"}, "actions": [{"injectError": "CLUSTER_AUTHORIZATION_FAILED"}]}]')
+    assert ask(serve("--stubs", str(path)), ApiVersionsRequest(), 0).error_code == 31
+    path.write_text('[{"match": {"api": "ApiVersion"}}]')
+    code, errors = refusal("--stubs", str(path))
+    assert (code, "stubs[0].match.api" in errors, "did you mean ApiVersions" in errors) == (2, True, True), errors
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_cleanly_with_connections_open(serve: Callable[..., Served], number: int) -> None:
     served = serve()

@@ -4,8 +4,10 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
+from mockraft import stub
 from mockraft.server.effects import Close
 from mockraft.wire import error_codes
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -133,3 +135,22 @@ def test_a_token_is_good_until_it_expires(make_listener: Callable[..., Any]) -> 
     holder.wait(60_001)
     holder.request(DescribeClusterRequest(), 2)
     assert holder.closed == "refused: the session of User:alice is over"
+
+
+def test_stubs_meet_what_is_said_before_the_login(make_listener: Callable[..., Any]) -> None:
+    listener = make_listener()
+    rack = listener.node.script.rack
+    rack.add(stub("SaslHandshake").once().inject_error("UNSUPPORTED_SASL_MECHANISM"))
+    late = rack.add(stub("SaslAuthenticate").delay_on(100))
+    assert listener.connect().handshake("PLAIN").error_code == 33
+    peer = listener.connect()
+    assert peer.handshake("PLAIN").error_code == 0
+    peer.request(SaslAuthenticateRequest(auth_bytes=b"\0alice\0alice-secret"), 2)
+    assert peer.frames() == []
+    peer.wait(100)
+    assert peer.response(SaslAuthenticateRequest(), 2).error_code == 0
+    assert b"alice-secret" not in late.calls[-1].request_frame
+    rack.add(stub("ApiVersions").disconnect_on())
+    peer = listener.connect()
+    peer.request(ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4)
+    assert peer.closed == "disconnected (stub stub-3)"

@@ -58,4 +58,4 @@ async def test_a_reset_breaks_the_connection_off(controller: Any, rack: Any, ask
     with pytest.raises(DisconnectedError, match="reset by peer"):
         await asker.code()
     (exchange,) = controller.journal.exchanges(63)
-    assert (exchange.response_frame, exchange.reason) == (b"", "reset by stub stub-1")
+    assert (exchange.response_frame, exchange.reason) == (b"", "reset (stub stub-1)")

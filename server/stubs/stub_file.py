@@ -1,0 +1,108 @@
+"""Files of stubs, faults and a plan: JSON, or YAML where PyYAML is installed.
+
+stubs:
+  - match: {api: BrokerHeartbeat, brokerId: 1}
+    trigger: {times: 2}
+    actions: [{injectError: NOT_CONTROLLER}]
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from mockraft.server.stubs.errors import StubError, unknown
+from mockraft.server.stubs.stub import Stub
+
+PARTS: Final = ("stubs", "faults", "plan")
+
+
+class StubFileError(ValueError):
+    """A file cannot be used; the text says which, where in it, and what is wrong."""
+
+
+@dataclass(frozen=True)
+class StubFile:
+    """What a file says: its stubs, and the JSON of its faults and of its plan."""
+
+    stubs: list[Stub] = field(default_factory=list)
+    faults: list[Any] = field(default_factory=list)
+    plan: list[Any] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """The file as a JSON tree."""
+        return {"stubs": [each.to_json() for each in self.stubs], "faults": self.faults, "plan": self.plan}
+
+
+def read_stub_file(path: Path) -> StubFile:
+    """Read a file, YAML if its name ends in .yaml or .yml, else JSON. Raises StubFileError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StubFileError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    if path.suffix.lower() in (".yaml", ".yml"):
+        tree, lines = _yaml(path, text)
+    else:
+        lines = {}
+        try:
+            tree = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise StubFileError(f"{path}, line {error.lineno}: not JSON: {error.msg}") from error
+    try:
+        return stub_file_from_json(tree)
+    except StubError as wrong:
+        entry = wrong.field.partition("]")[0] + "]" if "]" in wrong.field else ""
+        line = f", line {lines[entry]}" if entry in lines else ""
+        raise StubFileError(f"{path}{line}: {wrong}") from None
+
+
+def stub_file_from_json(tree: Any) -> StubFile:
+    """The stubs, faults and plan of a JSON tree; a list alone is stubs. Raises StubError that names the field."""
+    if isinstance(tree, list):
+        tree = {"stubs": tree}
+    if not isinstance(tree, Mapping):
+        raise StubError(f"expected an object with {', '.join(PARTS)}, got {tree!r}")
+    for name in tree:
+        if name not in PARTS:
+            raise StubError(unknown("part of a stub file", name, PARTS), str(name))
+    parts = {name: [] if tree.get(name) is None else tree[name] for name in PARTS}
+    for name, part in parts.items():
+        if not isinstance(part, list):
+            raise StubError(f"expected a list, got {part!r}", name)
+    stubs: list[Stub] = []
+    for index, each in enumerate(parts["stubs"]):
+        try:
+            stubs.append(Stub.from_json(each))
+        except StubError as wrong:
+            raise wrong.within(f"stubs[{index}]") from None
+    taken: set[str] = set()
+    for index, each in enumerate(stubs):
+        if each.id in taken:
+            raise StubError(f"there is a stub {each.id!r} already", f"stubs[{index}].id")
+        taken |= {each.id} if each.id else set()
+    return StubFile(stubs, parts["faults"], parts["plan"])
+
+
+def _yaml(path: Path, text: str) -> tuple[Any, dict[str, int]]:
+    """The tree of a YAML text, and the line of each entry (`stubs[0]`)."""
+    try:
+        import yaml
+    except ImportError:
+        about = "YAML needs PyYAML: pip install 'mockraft[admin]', or write the file as JSON"
+        raise StubFileError(f"{path}: {about}") from None
+    try:
+        tree = yaml.safe_load(text)
+        root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise StubFileError(f"{path}: not YAML: {error}") from error
+    lists = [("stubs", root)] if isinstance(tree, list) else []
+    lists += [(key.value, value) for key, value in root.value] if isinstance(tree, dict) else []
+    return tree, {
+        f"{name}[{index}]": entry.start_mark.line + 1
+        for name, entries in lists
+        if isinstance(entries, yaml.SequenceNode)
+        for index, entry in enumerate(entries.value)
+    }

@@ -1,0 +1,48 @@
+"""Clients that are not answered any more, until they are."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from mockraft import stub
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+DEADLINE_S = 20.0
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("by", ["clientId", "connection"])
+async def test_a_blackholed_client_is_answered_once_it_is_released(
+    controller: Any, rack: Any, connect: Any, by: str
+) -> None:
+    live = rack.add(stub("BrokerHeartbeat", client_id="lost").once().blackhole(by))
+    lost, other = await connect("lost"), await connect("other")
+    waiting = asyncio.create_task(lost.code())
+    await until(lambda: live.called)
+    assert await other.code() == 77
+    assert [each["stub"] for each in rack.blackholed] == [live.id]
+    silent, _ = controller.journal.exchanges(63)
+    assert (silent.response_frame, silent.matched, silent.reason) == (b"", live.id, f"blackholed (stub {live.id})")
+    assert not waiting.done()
+    released = rack.release(client_id="lost") if by == "clientId" else rack.release(connection=silent.connection_id)
+    assert released == 1
+    assert await waiting == 77
+    assert controller.journal.exchanges(63)[-1].reason == f"blackholed until released (stub {live.id})"
+
+
+async def test_a_blackholed_client_waits_on_each_of_its_connections_whatever_it_asks(rack: Any, connect: Any) -> None:
+    live = rack.add(stub("BrokerHeartbeat", client_id="lost").blackhole())
+    first, second = await connect("lost"), await connect("lost")
+    waiting = [asyncio.create_task(first.code())]
+    await until(lambda: live.called)
+    waiting.append(asyncio.create_task(second.connection.send(DescribeClusterRequest())))
+    await until(lambda: len(live.calls) == 2)
+    assert not any(task.done() for task in waiting)
+    rack.remove(live)
+    await asyncio.gather(*waiting)
+    assert (live.call_count, rack.blackholed) == (1, [])
