@@ -21,7 +21,8 @@ class Plan:
 
     1. `held_by`: nothing is answered, to this connection or client, until it is released.
     2. `delays_before` pass, `request_changes` are made.
-    3. `respond` makes the response (`refused_with` is the error that it says, if it does); without it the controller does, if it `passes`.
+    3. `respond` makes the response (`refused_with` is its error, if it says one); without it the controller does, if it
+       `passes`.
     4. `response_changes` are made, `delays` pass, the response is written, `frame_edits` are made on its bytes.
     5. They are sent if `is_sent`, and the connection ends as `end` says: "" for not at all, "close" or "reset".
 
