@@ -21,7 +21,7 @@ class Double:
     def __init__(self, nodes: Callable[[], Mapping[int, RunningController]], script: Script) -> None:
         self.nodes = nodes
         self.script = script
-        self.state = State(nodes)
+        self.state: State = State(nodes)
         """What the controller knows, and commands that change it."""
         script.faults.double = self
 
@@ -63,7 +63,7 @@ class Double:
         self._alone.begin_anew(Path(path))
 
     def reset(self, *, state: bool = False) -> None:
-        """Take away what a test put in the way and what the journals hold; the port stays.
+        """Take away stubs, scenarios, faults and their plan, and what the journals hold; the port stays.
 
         With `state` the controller is new too, and connections break: brokers that know its log can not go on with
         another (a real one exits), so end them before. ValueError then for a data directory and for a quorum.
@@ -73,6 +73,8 @@ class Double:
             journal.clear()
         if state:
             self._alone.begin_anew()
+        self.script.faults.reset()
+        self.script.rack.reset()
         for journal in self.journals.values():
             journal.clear()
 

@@ -45,6 +45,7 @@ def record_at(controller: Controller, told: Any) -> RecordAt:
 
     Without a version it is written as Kafka would (`version_of`). `type` is the name of
     Kafka's spec, or in the words of Kafka's tools (REGISTER_BROKER_RECORD); "data" does for "record", as they say it.
+    Fields that are left out have their defaults.
     ValueError where it cannot be read.
     """
     if isinstance(told, RecordAt):
@@ -80,7 +81,7 @@ def version_of(controller: Controller, record: Any) -> int:
 
 
 def _from_json(controller: Controller, tree: Mapping[str, Any]) -> RecordAt:
-    from mockraft.wire.json_form import from_json
+    from mockraft.server.stubs.fields import message_from_tree
 
     name = str(tree.get("type", ""))
     known = {_folded(known): known for known in records.TYPES.values()}
@@ -90,17 +91,13 @@ def _from_json(controller: Controller, tree: Mapping[str, Any]) -> RecordAt:
         raise ValueError(f"type={name!r}: no metadata record is called so; there are {names}")
     kind = records.by_name(found)
     version = tree.get("version")
-    read_at = kind.max_version if version is None else version
-    if not isinstance(read_at, int) or not kind.min_version <= read_at <= kind.max_version:
+    if version is not None and not (isinstance(version, int) and kind.min_version <= version <= kind.max_version):
         raise ValueError(f"version={version!r}: {found} has the versions {kind.min_version} to {kind.max_version}")
     body = tree.get("record", tree.get("data"))
     if not isinstance(body, dict):
         raise ValueError(f"record={body!r}: give the fields of {found} as an object")
-    try:
-        record = from_json(kind, body, read_at)
-    except WireError as error:
-        raise ValueError(f"record: {error}") from error
-    return RecordAt(record, version_of(controller, record) if version is None else read_at)
+    record = message_from_tree(kind, body, "record")
+    return RecordAt(record, version_of(controller, record) if version is None else version)
 
 
 def check_applies(controller: Controller, told: Iterable[RecordAt]) -> None:

@@ -104,6 +104,20 @@ def start_cluster(
         _clusters.remove(cluster)
 
 
+@pytest.fixture(scope="module")
+def watch_processes() -> Iterator[Callable[[Any], None]]:
+    """`watch_processes(thing)`: what its `processes` printed is in the report of a test of the module that fails."""
+    watched: list[Any] = []
+
+    def watch(thing: Any) -> None:
+        watched.append(thing)
+        _clusters.append(thing)
+
+    yield watch
+    for each in watched:
+        _clusters.remove(each)
+
+
 class Brokers:
     """Real brokers of a controller that somebody else started."""
 

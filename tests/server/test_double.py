@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from mockraft import Controller, Quorum
+from mockraft import Controller, Quorum, stub
 from mockraft.server.clock import VirtualClock
 from mockraft.wire.client import DisconnectedError, connect
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -72,6 +72,16 @@ async def test_a_reset_of_the_state_gives_a_new_controller_on_the_same_port() ->
         client = await connect(controller.host, port)
         assert (await client.send(ApiVersionsRequest(), version=0)).error_code == 0
         await client.close()
+
+
+async def test_a_reset_takes_stubs_scenarios_and_faults_away() -> None:
+    async with Controller() as controller:
+        script = controller.double.script
+        script.rack.add(stub("BrokerHeartbeat").in_scenario("failover", then="over").drop())
+        script.faults.add("latency", latency_ms=5)
+        script.faults.add("never_caught_up")
+        controller.double.reset()
+        assert (script.rack.stubs, script.rack.scenarios, script.faults.all) == ([], {}, [])
 
 
 async def test_a_reset_empties_the_journals_and_keeps_the_state() -> None:

@@ -1,5 +1,11 @@
-"""Faults of the controller by name."""
+"""Controllers that misbehave in ways with a name: each a kind of fault, with what a real broker makes of it."""
 
-from mockraft.server.stubs.faults.kinds import Kind
+from __future__ import annotations
 
-PRESET_KINDS: tuple[Kind, ...] = ()
+from mockraft.server.stubs.faults.preset import Preset
+from mockraft.server.stubs.faults.presets_brokers import BROKER_PRESETS
+from mockraft.server.stubs.faults.presets_log import LOG_PRESETS
+from mockraft.server.stubs.faults.presets_quorum import QUORUM_PRESETS
+
+PRESET_KINDS: tuple[Preset, ...] = (*QUORUM_PRESETS, *BROKER_PRESETS, *LOG_PRESETS)
+"""All of them, in the order of the documentation."""

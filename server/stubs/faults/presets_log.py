@@ -1,0 +1,124 @@
+"""Presets about the metadata log: it stalls, stands still, parts from what the broker has, lacks its snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from mockraft.server.stubs.actions import Action, Change, DelayOn
+from mockraft.server.stubs.faults.kinds import InForce, Parameter
+from mockraft.server.stubs.faults.preset import BROKERS, Params, Preset, answer_waiting, fetch_scope, put
+from mockraft.server.stubs.stub import stub
+from mockraft.wire import record_batch
+
+if TYPE_CHECKING:
+    from mockraft.server.double import Double
+
+FROZEN_ANSWER_MS: Final = 500
+"""How long a fetch at the end of a frozen log waits, as one does that finds nothing."""
+
+
+def _stall(double: Double, params: Params) -> InForce:
+    answer_waiting(double)
+    asked = stub("Fetch", "FetchSnapshot", **fetch_scope(double, params))
+    return put(double, asked.drop().named("stall_metadata_fetch"))
+
+
+def _freeze(double: Double, params: Params) -> InForce:
+    answer_waiting(double)
+    frozen_at = double.state.quorum().high_watermark
+
+    def answer(request: Any) -> list[Action]:
+        """What a broker has already stays: its high watermark must not go back."""
+        fetch_offset = request.topics[0].partitions[0].fetch_offset
+        cut = Change(response=_ends_at(max(frozen_at, fetch_offset)))
+        return [cut, DelayOn(FROZEN_ANSWER_MS)] if fetch_offset >= frozen_at else [cut]
+
+    asked = stub("Fetch", where={"topics[].partitions[].partition": 0}, **fetch_scope(double, params))
+    return put(double, asked.answers(answer).named("freeze_metadata_log"))
+
+
+def _ends_at(end_offset: int) -> Callable[[Any], None]:
+    """Leave out of an answer what came later."""
+
+    def cut(response: Any) -> None:
+        for topic in response.responses:
+            for partition in topic.partitions:
+                records = partition.records or b""
+                kept = [header.end for header in record_batch.read_headers(records) if header.last_offset < end_offset]
+                partition.records = records[: kept[-1]] if kept else b""
+                partition.high_watermark = min(partition.high_watermark, end_offset)
+
+    return cut
+
+
+def _diverge(double: Double, params: Params) -> InForce:
+    records = params["records"]
+
+    def change(response: Any) -> None:
+        for topic in response.responses:
+            for partition in topic.partitions:
+                if partition.error_code == 0 and partition.high_watermark > 0:
+                    partition.diverging_epoch.epoch = partition.current_leader.leader_epoch
+                    partition.diverging_epoch.end_offset = max(0, partition.high_watermark - records)
+                    partition.records = b""
+
+    return put(double, stub("Fetch", **fetch_scope(double, params)).change(response=change).named("diverge"))
+
+
+def _snapshot_not_found(double: Double, params: Params) -> InForce:
+    if not double.state.snapshots():
+        double.state.snapshot()
+    gone = {"topics[].partitions[].errorCode": "SNAPSHOT_NOT_FOUND", "topics[].partitions[].unalignedRecords": ""}
+    asked = stub("FetchSnapshot", **fetch_scope(double, params))
+    return put(double, asked.change(response=gone).named("snapshot_not_found"))
+
+
+LOG_PRESETS: Final = (
+    Preset(
+        "stall_metadata_fetch",
+        "Fetches of the metadata log, and of its snapshots, are never answered.",
+        (BROKERS,),
+        _stall,
+        reaction="After 2 s `Disconnecting from node 3000 due to request timeout`, then it tries again; it stays"
+        " RUNNING"
+        " and serves, its heartbeats go on, and its metadata stands still.",
+        proof="test_presets.py::test_a_broker_whose_fetches_stall_serves_on_with_old_metadata",
+    ),
+    Preset(
+        "freeze_metadata_log",
+        (
+            "Brokers see the metadata log as it is when this is switched on: fetches are answered, without what"
+            " comes later."
+        ),
+        (BROKERS,),
+        _freeze,
+        reaction="Stays RUNNING and notices nothing: what the controller agreed to meanwhile (a topic, say) is not"
+        " there"
+        " for clients. It catches up when this is switched off. One that starts meanwhile never reads its own"
+        " registration: a heartbeat storm.",
+        proof="test_presets.py::test_a_frozen_metadata_log_hides_a_new_topic_until_it_goes_on",
+    ),
+    Preset(
+        "diverge",
+        "Fetches are told that the logs part, some records below the high watermark.",
+        (
+            BROKERS,
+            Parameter("records", "int", 1, "how many committed records the broker is to throw away", minimum=0),
+        ),
+        _diverge,
+        reaction="Logs `The leader requested truncation to offset …, which is below the current high watermark` and"
+        " exits 1.",
+        proof="test_presets_shutdown.py::test_a_divergence_below_the_high_watermark_ends_a_broker",
+    ),
+    Preset(
+        "snapshot_not_found",
+        "FetchSnapshot is answered with SNAPSHOT_NOT_FOUND; a snapshot is written first where there is none.",
+        (BROKERS,),
+        _snapshot_not_found,
+        reaction="One that starts without the log goes back to fetching and is told of the snapshot again, on and on;"
+        " it"
+        " does not register meanwhile.",
+        proof="test_presets_startup.py::test_a_new_broker_does_not_start_without_the_snapshot",
+    ),
+)

@@ -1,0 +1,44 @@
+"""Faults by name: a controller that misbehaves, and what simulated brokers make of it."""
+
+import asyncio
+
+from mockraft import BrokerState, Controller, Quorum, SimulatedBroker
+from mockraft.wire import api_keys
+
+
+async def test_a_broker_storms_with_heartbeats_until_it_may_start() -> None:
+    async with Controller() as controller:
+        faults = controller.double.script.faults
+        storm = faults.add("heartbeat_storm", broker_id=1)
+
+        async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker:
+            while len(controller.journal.exchanges(api_keys.BROKER_HEARTBEAT)) < 20:
+                await asyncio.sleep(0.01)
+            assert broker.state is BrokerState.STARTING
+            assert storm.fired >= 20
+
+            faults.remove(storm.id)
+            await broker.wait_until(BrokerState.RUNNING)
+
+
+async def test_a_fenced_broker_stays_fenced_until_the_fault_is_gone() -> None:
+    async with Controller(brokers=2) as controller:
+        faults, state = controller.double.script.faults, controller.double.state
+        fence = faults.add("fence", broker_id=2)
+        frozen = faults.add("freeze_metadata_log", broker_id=1)
+        assert [broker.broker_id for broker in state.brokers() if broker.fenced] == [2]
+
+        faults.remove(fence.id)
+        faults.remove(frozen.id)
+        while state.broker(2).fenced:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_failover_by_name() -> None:
+    async with Quorum(3) as quorum:
+        first = await quorum.wait_for_leader()
+        quorum.double.script.faults.add("resign")
+
+        while quorum.active in (None, first):
+            await asyncio.sleep(0.01)
+        assert quorum.double.state.quorum().leader_id == quorum.active

@@ -1,0 +1,167 @@
+"""What real brokers that run make of a controller that misbehaves by name, and that they are well afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from mockraft.kafka_processes import wait_until
+from mockraft.wire import error_codes
+
+from .conftest import FETCH, HEARTBEAT, REGISTRATION, Bench
+
+pytestmark = pytest.mark.real_kafka
+
+CreateTopic = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def running(bench: Bench) -> Bench:
+    """Two brokers that run; the first is the one that is treated badly."""
+    brokers = [bench.add_broker(1), bench.add_broker(2)]
+    for broker in brokers:
+        broker.start()
+    for broker in brokers:
+        broker.wait_until_running()
+    return bench
+
+
+@pytest.fixture(autouse=True)
+def well(running: Bench) -> Iterator[None]:
+    """Afterwards broker 1 is as before, and has not registered again."""
+    epoch = running.view(1).epoch
+    yield
+    running.wait_for_peace(1)
+    assert running.brokers[1].running
+    assert running.view(1).epoch == epoch
+    assert len(running.asked(REGISTRATION, 1)) == 1
+
+
+def new_lines(running: Bench) -> Callable[[str], bool]:
+    """Whether the first broker has logged a text since now."""
+    broker = running.brokers[1]
+    seen = len(broker.log)
+    return lambda text: text in broker.log[seen:]
+
+
+def test_not_controller_makes_a_broker_connect_again_and_again(running: Bench) -> None:
+    since = running.mark()
+    with running.switched_on("not_controller", broker_id=1):
+        refused = running.wait_for(HEARTBEAT, 1, 6, since)
+    assert {each.error_code for each in refused[:6]} == {error_codes.NOT_CONTROLLER}
+    assert len({each.connection_id for each in refused[:6]}) > 3
+
+
+def test_a_broker_follows_a_controller_that_resigned_into_the_next_epoch(running: Bench) -> None:
+    epoch = running.door.call(lambda: running.door.double.state.quorum().epoch)
+    since = running.mark()
+    with running.switched_on("resign"):
+        wait_until(
+            lambda: any(
+                each.request.topics[0].partitions[0].current_leader_epoch > epoch
+                for each in running.asked(FETCH, 1, since)
+            ),
+            40,
+            "fetches in a later epoch",
+        )
+    assert running.asked(REGISTRATION, 1, since) == []
+
+
+def test_a_broker_outlives_a_restart_of_the_controller_without_registering_again(running: Bench) -> None:
+    since = running.mark()
+    with running.switched_on("restart"):
+        running.wait_for(FETCH, 1, 2, since)
+    assert running.asked(REGISTRATION, 1, since) == []
+
+
+def test_another_clusters_id_makes_a_broker_fetch_again_and_again(running: Bench) -> None:
+    has_logged, since = new_lines(running), running.mark()
+    with running.switched_on("inconsistent_cluster_id", broker_id=1):
+        fetches = running.wait_for(FETCH, 1, 40, since)[:40]
+        wait_until(lambda: has_logged("Unexpected error INCONSISTENT_CLUSTER_ID in FETCH response"), 20, "the log")
+    assert fetches[-1].received_ms - fetches[0].received_ms < 8_000
+
+
+def test_a_broker_whose_epoch_is_stale_goes_on_and_does_not_register_again(running: Bench) -> None:
+    has_logged, since = new_lines(running), running.mark()
+    with running.switched_on("stale_broker_epoch", broker_id=1):
+        running.wait_for(HEARTBEAT, 1, 2, since)
+        wait_until(lambda: has_logged("received error STALE_BROKER_EPOCH"), 20, "the log")
+    assert running.asked(REGISTRATION, 1, since) == []
+
+
+def test_an_expired_session_lasts_until_the_brokers_next_heartbeat(running: Bench) -> None:
+    since = running.mark()
+    with running.switched_on("expire_session", broker_id=1):
+        assert running.view(1).fenced
+        running.wait_for(HEARTBEAT, 1, 1, since)
+    assert not running.view(1).fenced
+
+
+def test_a_fenced_broker_stays_up_and_clients_do_not_see_it(running: Bench) -> None:
+    since = running.mark()
+    with running.switched_on("fence", broker_id=1):
+        wait_until(lambda: running.brokers_seen_by(2) == {2}, 20, "a cluster without broker 1")
+        running.wait_for(HEARTBEAT, 1, 2, since)
+        assert running.view(1).fenced
+    wait_until(lambda: running.brokers_seen_by(2) == {1, 2}, 20, "a cluster with broker 1 again")
+
+
+def test_an_unfenced_broker_is_seen_by_clients_again(running: Bench) -> None:
+    with running.switched_on("fence", broker_id=1):
+        wait_until(lambda: running.brokers_seen_by(2) == {2}, 20, "a cluster without broker 1")
+    with running.switched_on("unfence", broker_id=1):
+        assert not running.view(1).fenced
+        wait_until(lambda: running.brokers_seen_by(2) == {1, 2}, 20, "a cluster with broker 1 again")
+
+
+def test_a_log_dir_that_fails_for_the_controller_alone_moves_its_leaders(
+    running: Bench, create_topic: CreateTopic
+) -> None:
+    state = running.door.double.state
+    create_topic(running.brokers[2].bootstrap, "moved", replicas=2)
+    running.door.call(lambda: state.elect("moved", 0, 1))
+    known = {each.id for each in running.view(1).log_dirs}
+    held = wait_until(
+        lambda: known & set(running.door.call(lambda: state.topic("moved").partitions[0].directories)),
+        20,
+        "its directory",
+    )
+    (lost,) = held
+    with running.switched_on("fail_log_dir", broker_id=1, log_dir=lost):
+        assert running.door.call(lambda: state.topic("moved").partitions[0].leader) == 2
+        assert {each.id: each.state for each in running.view(1).log_dirs}[lost] == "offline"
+    assert {each.state for each in running.view(1).log_dirs} == {"online"}
+    wait_until(
+        lambda: running.door.call(lambda: state.topic("moved").partitions[0].isr) in ((1, 2), (2, 1)),
+        40,
+        "both in sync",
+    )
+
+
+def test_a_throttled_broker_sends_its_heartbeats_later(running: Bench) -> None:
+    since = running.mark()
+    with running.switched_on("throttle", broker_id=1, throttle_ms=1_500):
+        first, second, *_ = running.wait_for(HEARTBEAT, 1, 2, since)
+    assert second.received_ms - first.answered_ms >= 1_500
+
+
+def test_a_broker_whose_fetches_stall_serves_on_with_old_metadata(running: Bench, create_topic: CreateTopic) -> None:
+    has_logged, since = new_lines(running), running.mark()
+    with running.switched_on("stall_metadata_fetch", broker_id=1):
+        create_topic(running.brokers[2].bootstrap, "after-the-stall")
+        wait_until(lambda: has_logged("due to request timeout"), 20, "the log")
+        running.wait_for(HEARTBEAT, 1, 1, since)
+        assert "after-the-stall" not in running.topics_seen_by(1)
+    wait_until(lambda: "after-the-stall" in running.topics_seen_by(1), 20, "the topic")
+
+
+def test_a_frozen_metadata_log_hides_a_new_topic_until_it_goes_on(running: Bench, create_topic: CreateTopic) -> None:
+    since = running.mark()
+    with running.switched_on("freeze_metadata_log", broker_id=1):
+        create_topic(running.brokers[2].bootstrap, "after-the-frost")
+        running.wait_for(HEARTBEAT, 1, 2, since)
+        assert "after-the-frost" not in running.topics_seen_by(1)
+        times = [each.received_ms for each in running.asked(FETCH, 1, since)]
+    assert len(times) <= 2 + (times[-1] - times[0]) / 400, "no faster than from a log that stands still"
+    wait_until(lambda: "after-the-frost" in running.topics_seen_by(1), 20, "the topic")
