@@ -76,8 +76,7 @@ def capture(
     from mockraft.spark_replay.recording import Filter, Recording
     from mockraft.spark_replay.recording_proxy import RecordingProxy
 
-    # Port 0 is any free one here, and no address that one could connect to.
-    host, port = host_and_port(listen, "--listen") if not listen.endswith(":0") else (listen[:-2].strip("[]"), 0)
+    host, port = listen_address(listen)
     upstreams = [Endpoint(*host_and_port(text, "--upstream")) for each in upstream for text in each.split(",")]
     if advertise is None and host in ("0.0.0.0", "::"):
         raise typer.BadParameter(f"brokers cannot be told to connect to {host}: say --advertise HOST")
@@ -88,7 +87,7 @@ def capture(
     try:
         recording = Recording(out, bytes_max=max_bytes, kept=kept)
         proxy = RecordingProxy(recording, upstreams, host=host, port=port, advertised_host=advertise, on_event=_tell)
-        asyncio.run(_run(proxy, quiet))
+        asyncio.run(run_proxy(proxy, quiet=quiet))
     except OSError as error:
         typer.echo(f"mockraft capture: {error}", err=True)
         raise typer.Exit(NO_PORT) from None
@@ -97,17 +96,22 @@ def capture(
         raise typer.Exit(RECORDING_ENDED)
 
 
-async def _run(proxy: RecordingProxy, quiet: bool) -> None:
+def listen_address(text: str) -> tuple[str, int]:
+    """What --listen says; port 0 is any free one. A bad option when it is not host:port."""
+    return (text[:-2].strip("[]"), 0) if text.endswith(":0") else host_and_port(text, "--listen")
+
+
+async def run_proxy(proxy: RecordingProxy, *, quiet: bool, command: str = "capture") -> None:
+    """Run the proxy until a signal comes; say when it is ready and, unless `quiet`, how it goes. OSError."""
     from mockraft.signals import stop_on_signals
 
     with stop_on_signals() as stopped:
         try:
             await proxy.start()
-            typer.echo(f"mockraft capture ready bootstrap={proxy.bootstrap} out={proxy.recording.path}")
+            typer.echo(f"mockraft {command} ready bootstrap={proxy.bootstrap} out={proxy.recording.path}")
             await _watch(proxy, stopped, quiet or not sys.stderr.isatty())
         finally:
             await proxy.close()
-            proxy.recording.close()
     typer.echo(_figures(proxy.recording), err=True)
 
 

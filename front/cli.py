@@ -33,6 +33,8 @@ def application(*, only_serve: bool = False) -> typer.Typer:
         format_commands,
         health_commands,
         kafka_commands,
+        record_commands,
+        replay_commands,
         run_commands,
     )
 
@@ -46,6 +48,8 @@ def application(*, only_serve: bool = False) -> typer.Typer:
         kafka_commands,
         conformance_commands,
         capture_commands,
+        record_commands,
+        replay_commands,
         codec_commands,
     ):
         commands.register(app)

@@ -13,7 +13,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from mockraft.spark_replay.captures import Endpoint
 from mockraft.spark_replay.endpoints import FETCH_SNAPSHOT, SPEAK_OF_CONTROLLERS, translate_message, translate_response
@@ -69,8 +69,15 @@ class RecordingProxy:
                 await self._serve(upstream, self._bind(self._port + index if self._port else 0, upstream))
             )
 
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
     async def close(self) -> None:
-        """Stop listening, end all connections, write down that they ended."""
+        """Stop listening, end all connections and the recording."""
         for task in self._starting:
             task.cancel()
         for server in self._servers:
@@ -79,6 +86,7 @@ class RecordingProxy:
             connection.end()
         for server in self._servers:
             await server.wait_closed()
+        self.recording.close()
 
     @property
     def bootstrap(self) -> str:

@@ -9,10 +9,14 @@ from pathlib import Path
 
 import psutil
 import pytest
+from mockraft import Controller
 from mockraft.child_process import ChildProcess, free_port
 from mockraft.kafka_processes import KafkaBroker, KafkaController, random_uuid
+from mockraft.server.stubs.stub import stub
 from mockraft.spark_replay.captures import Endpoint
 from mockraft.spark_replay.exchanges import Exchange, read_exchanges
+from mockraft.spark_replay.replay import replay
+from mockraft.spark_replay.replay_report import report
 from mockraft.wire import api_keys
 from mockraft.wire.connection import parse_request
 
@@ -82,6 +86,38 @@ def test_the_file_has_both_lives_of_the_broker_whole(captured: Captured) -> None
     assert counts["Fetch"] > 2
     unanswered = {api_keys.name(each.api_key) for each in captured.exchanges if each.response is None}
     assert unanswered <= {"Fetch"}
+
+
+def first_life(captured: Captured) -> list[Exchange]:
+    """Until the broker registers again: that waits nine seconds for the old session, which full speed does not."""
+    sent_ns = sorted(
+        each.request.last_time_ns
+        for each in captured.exchanges
+        if each.request and each.api_key == api_keys.BROKER_REGISTRATION
+    )
+    return [each for each in captured.exchanges if each.request and each.request.last_time_ns < sent_ns[1]]
+
+
+async def test_mockraft_answers_what_the_real_controller_answered(captured: Captured) -> None:
+    exchanges = first_life(captured)
+    async with Controller() as controller:
+        found = report(await replay(exchanges, controller.host, controller.port))
+    assert found.findings == []
+    assert {each.api for each in found.apis} >= {
+        "ApiVersions",
+        "BrokerRegistration",
+        "BrokerHeartbeat",
+        "Fetch",
+        "Envelope",
+    }
+
+
+async def test_a_controller_that_lies_once_is_found_out(captured: Captured) -> None:
+    async with Controller() as controller:
+        lie = stub("BrokerRegistration").once().change(response={"errorCode": 35})
+        controller.running.node.script.rack.add(lie)
+        found = report(await replay(first_life(captured), controller.host, controller.port))
+    assert ("BrokerRegistration", "errorCode", 0, 35) in [each[:4] for each in found.findings]
 
 
 def test_the_file_has_the_controllers_own_address_as_it_said_it(captured: Captured) -> None:

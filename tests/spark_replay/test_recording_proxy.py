@@ -5,8 +5,6 @@ import errno
 import json
 import os
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +25,9 @@ from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateReq
 from mockraft.wire.records.voters_record import VotersRecord
 
 
-@asynccontextmanager
-async def proxied(path: Path, *upstreams: Endpoint, **options: Any) -> AsyncIterator[RecordingProxy]:
+def proxied(path: Path, *upstreams: Endpoint, **options: Any) -> RecordingProxy:
     recording = Recording(path, bytes_max=options.pop("bytes_max", None), kept=options.pop("kept", None))
-    proxy = RecordingProxy(recording, upstreams, **options)
-    await proxy.start()
-    try:
-        yield proxy
-    finally:
-        await proxy.close()
-        recording.close()
+    return RecordingProxy(recording, upstreams, **options)
 
 
 def upstream_of(controller: Controller) -> Endpoint:

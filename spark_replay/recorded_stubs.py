@@ -1,0 +1,117 @@
+"""Recorded exchanges as stubs: the same request gets the recorded answer again.
+
+A stub matches the API, its version, the client id, and the fields of the request that would be the same in another run;
+epochs, offsets, ids drawn anew and times are left out (`bindings.is_volatile`). Where the same request got different
+answers, they become a scenario: each answer leads to the next, and the last one stays.
+The form is that of the stub file of `mockraft serve --stubs`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from mockraft.spark_replay.bindings import is_volatile
+from mockraft.spark_replay.exchanges import Exchange
+from mockraft.spark_replay.recording import Filter
+from mockraft.spark_replay.replay_plan import NOT_SENT, read_exchange
+from mockraft.wire import api_keys
+from mockraft.wire.json_form import UNKNOWN_TAGS, to_json
+
+STARTED = "Started"
+SCOPES = ("version", "clientId")
+NOT_RECORDED = {
+    api_keys.ENVELOPE: "its answer repeats the forwarded request's correlation id",
+    **NOT_SENT,
+    api_keys.SASL_HANDSHAKE: "no stub logs anybody in",
+    api_keys.SASL_AUTHENTICATE: "no stub logs anybody in",
+}
+"""APIs of which no stubs are made, and why."""
+
+
+class RecordedStubs(NamedTuple):
+    """The stubs, as JSON, in the order in which their requests were first made; what was left out by (API, why)."""
+
+    stubs: list[dict[str, Any]]
+    left_out: Counter[tuple[str, str]]
+
+
+def stubs_of(
+    exchanges: Iterable[Exchange],
+    *,
+    kept: Filter | None = None,
+    scopes: Collection[str] = SCOPES,
+    only_fields: Collection[str] = (),
+    ignored_fields: Collection[str] = (),
+    repeats_as_scenarios: bool = True,
+) -> RecordedStubs:
+    """Make stubs of exchanges.
+
+    Args:
+        exchanges: as `read_exchanges` gives them.
+        kept: of which APIs.
+        scopes: what a stub matches beside API and body: `version`, `clientId`.
+        only_fields: names of request fields to match, in place of all that are not volatile.
+        ignored_fields: names of request fields not to match either.
+        repeats_as_scenarios: else only the last answer to the same request is kept.
+    """
+    left_out: Counter[tuple[str, str]] = Counter()
+    answers: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {}
+    for exchange in sorted(exchanges, key=lambda each: each.request.last_time_ns if each.request else 0):
+        read = NOT_RECORDED.get(exchange.api_key) or read_exchange(exchange, kept or Filter())
+        name = api_keys.name(exchange.api_key)
+        if isinstance(read, str):
+            left_out[name, read] += 1
+            continue
+        header, body, response = read
+        match: dict[str, Any] = {"api": name}
+        if "version" in scopes:
+            match["version"] = header.api_version
+        if "clientId" in scopes and header.client_id is not None:
+            match["clientId"] = header.client_id
+        fields = dict(_fields(to_json(body, header.api_version), "", only_fields, ignored_fields))
+        if fields:
+            match["where"] = fields
+        answer = _without_unknown_tags(to_json(response, header.api_version))
+        answers.setdefault(json.dumps(match, sort_keys=True), (name, match, []))[2].append(answer)
+    stubs: list[dict[str, Any]] = []
+    for name, match, given in answers.values():
+        stubs += _stubs(f"recorded {name} {len(stubs) + 1}", match, given if repeats_as_scenarios else given[-1:])
+    return RecordedStubs(stubs, left_out)
+
+
+def _stubs(name: str, match: dict[str, Any], answers: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """One stub, or the steps of a scenario; what is answered at the end again and again is one step."""
+    while len(answers) > 1 and answers[-1] == answers[-2]:
+        answers = answers[:-1]
+    for number, answer in enumerate(answers, start=1):
+        stub: dict[str, Any] = {"name": name, "match": match}
+        if len(answers) > 1:
+            stub["scenario"] = {"name": name, "requires": STARTED if number == 1 else f"answer {number}"}
+            if number < len(answers):
+                stub["scenario"]["then"] = f"answer {number + 1}"
+        yield stub | {"actions": [{"answer": answer}]}
+
+
+def _fields(
+    tree: Any, path: str, only: Collection[str], ignored: Collection[str], name: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """The values to match by their path; null and what is empty say too little to be matched."""
+    if isinstance(tree, dict):
+        for field, value in tree.items():
+            if field == UNKNOWN_TAGS or field in ignored or (is_volatile(field) and field not in only):
+                continue
+            yield from _fields(value, f"{path}.{field}" if path else field, only, ignored, field)
+    elif isinstance(tree, list):
+        for index, value in enumerate(tree):
+            yield from _fields(value, f"{path}[{index}]", only, ignored, name)
+    elif tree not in (None, "") and (not only or name in only):
+        yield path, tree
+
+
+def _without_unknown_tags(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {field: _without_unknown_tags(value) for field, value in tree.items() if field != UNKNOWN_TAGS}
+    return [_without_unknown_tags(each) for each in tree] if isinstance(tree, list) else tree

@@ -1,0 +1,124 @@
+"""What a replay found, counted: by API, and each kind of difference once with how often and where it occurs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any, NamedTuple
+
+from mockraft.spark_replay.bindings import Bindings
+from mockraft.spark_replay.compare import ABSENT, Difference
+from mockraft.spark_replay.replay import Outcome, Replayed
+
+EXAMPLES_MAX = 5
+NO_ANSWER = "(no answer)"
+_ELEMENT = re.compile(r"\[[^]]*\]")
+
+
+class ApiCount(NamedTuple):
+    """Outcomes of one API; the median latency is of answers on the live side, in milliseconds."""
+
+    api: str
+    sent: int
+    same: int
+    different: int
+    failed: int
+    median_ms: float
+
+
+class Finding(NamedTuple):
+    """One kind of difference: where (elements of arrays as `[]`), both values, how often, and the first exchanges."""
+
+    api: str
+    path: str
+    captured: Any
+    live: Any
+    occurrences: int
+    examples: list[int]
+
+
+class Report(NamedTuple):
+    """All of it; `to_json` is what `mockraft replay --json` writes."""
+
+    apis: list[ApiCount]
+    findings: list[Finding]
+    left_out: Counter[tuple[str, str]]
+    bindings: Bindings
+
+    @property
+    def sent(self) -> int:
+        """How many requests were sent."""
+        return sum(each.sent for each in self.apis)
+
+    @property
+    def same(self) -> int:
+        """How many answers were as captured."""
+        return sum(each.same for each in self.apis)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as a JSON tree."""
+        return {
+            "sent": self.sent,
+            "same": self.same,
+            "apis": [
+                {
+                    "api": each.api,
+                    "sent": each.sent,
+                    "same": each.same,
+                    "different": each.different,
+                    "failed": each.failed,
+                    "medianMs": round(each.median_ms, 3),
+                }
+                for each in self.apis
+            ],
+            "differences": [
+                {
+                    "api": each.api,
+                    "path": each.path,
+                    "captured": _json(each.captured),
+                    "live": _json(each.live),
+                    "count": each.occurrences,
+                    "exchanges": each.examples,
+                }
+                for each in self.findings
+            ],
+            "leftOut": [{"api": api, "why": why, "count": count} for (api, why), count in self.left_out.items()],
+            "bound": {kind: len(pairs) for kind, pairs in self.bindings.pairs.items()},
+        }
+
+
+def report(replayed: Replayed) -> Report:
+    """Count what came of a replay."""
+    by_api: dict[str, list[Outcome]] = {}
+    findings: dict[tuple[str, str, str, str], Finding] = {}
+    for outcome in replayed.outcomes:
+        by_api.setdefault(outcome.api, []).append(outcome)
+        found = outcome.differences
+        if outcome.failure is not None:
+            found = [Difference(NO_ANSWER, ABSENT, outcome.failure)]
+        for each in found:
+            path = _ELEMENT.sub("[]", each.path)
+            key = outcome.api, path, repr(each.captured), repr(each.live)
+            known = findings.get(key) or Finding(outcome.api, path, each.captured, each.live, 0, [])
+            if len(known.examples) < EXAMPLES_MAX:
+                known.examples.append(outcome.step.number)
+            findings[key] = known._replace(occurrences=known.occurrences + 1)
+    counts = [_count(api, outcomes) for api, outcomes in by_api.items()]
+    return Report(
+        sorted(counts, key=lambda each: (-each.sent, each.api)),
+        sorted(findings.values(), key=lambda each: (-each.occurrences, each.api, each.path)),
+        replayed.plan.left_out,
+        replayed.bindings,
+    )
+
+
+def _count(api: str, outcomes: list[Outcome]) -> ApiCount:
+    latencies_ns = sorted(each.latency_ns for each in outcomes if each.failure is None)
+    median_ms = latencies_ns[len(latencies_ns) // 2] / 1e6 if latencies_ns else 0.0
+    same = sum(each.is_same for each in outcomes)
+    failed = sum(each.failure is not None for each in outcomes)
+    return ApiCount(api, len(outcomes), same, len(outcomes) - same - failed, failed, median_ms)
+
+
+def _json(value: Any) -> Any:
+    return None if value is ABSENT else value

@@ -1,0 +1,154 @@
+"""Captures of mockraft sent to another mockraft: what is bound, what is waited for, and what a lie looks like."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft import Controller, SimulatedBroker
+from mockraft.brokers.lifecycle import BrokerState
+from mockraft.child_process import free_port
+from mockraft.server.stubs.stub import stub
+from mockraft.spark_replay.captures import Endpoint
+from mockraft.spark_replay.compare import Difference
+from mockraft.spark_replay.exchanges import Exchange, read_exchanges
+from mockraft.spark_replay.recording import Filter, Recording
+from mockraft.spark_replay.recording_proxy import RecordingProxy
+from mockraft.spark_replay.replay import Replayed, replay
+from mockraft.spark_replay.replay_plan import plan
+from mockraft.spark_replay.replay_report import NO_ANSWER, report
+from mockraft.wire import api_keys
+from mockraft.wire.client import DisconnectedError, connect
+from mockraft.wire.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+
+CAPTURES = Path(__file__).parents[1] / "captures"
+
+
+@pytest.fixture
+async def exchanges(tmp_path: Path) -> list[Exchange]:
+    """A broker starts, a topic is created and deleted by its id, the broker leaves."""
+    path = tmp_path / "run.pcapng"
+    async with (
+        Controller() as controller,
+        RecordingProxy(Recording(path), [Endpoint(controller.host, controller.port)]) as proxy,
+    ):
+        broker = SimulatedBroker.joining(proxy.bootstrap, controller.cluster_id, 1, seed=1, serve_clients=False)
+        async with broker:
+            await broker.wait_until(BrokerState.RUNNING)
+            client = await connect("127.0.0.1", int(proxy.bootstrap.rpartition(":")[2]), client_id="tester")
+            topics = [CreatableTopic(name="t", num_partitions=2, replication_factor=1)]
+            created = await client.send(CreateTopicsRequest(topics=topics, timeout_ms=1000))
+            (topic,) = created.topics
+            assert topic.error_code == 0
+            deleted = [DeleteTopicState(name=None, topic_id=topic.topic_id)]
+            assert (await client.send(DeleteTopicsRequest(topics=deleted, timeout_ms=1000))).responses[
+                0
+            ].error_code == 0
+            await client.close()
+            await broker.shut_down()
+    return list(read_exchanges(path))
+
+
+async def on(controller: Controller, exchanges: list[Exchange], **options: Any) -> Replayed:
+    return await replay(exchanges, controller.host, controller.port, **options)
+
+
+async def test_a_new_controller_with_other_ids_and_offsets_gives_the_same_answers(exchanges: list[Exchange]) -> None:
+    async with Controller(seed=77, node_id=3000) as controller:
+        # What comes first here moves every offset and epoch.
+        client = await connect(controller.host, controller.port)
+        for user in "abc":
+            entity = EntityData(entity_type="user", entity_name=user)
+            entry = EntryData(entity=[entity], ops=[OpData(key="producer_byte_rate", value=1000.0)])
+            assert (await client.send(AlterClientQuotasRequest(entries=[entry]))).entries[0].error_code == 0
+        await client.close()
+        replayed = await on(controller, exchanges)
+    found = report(replayed)
+    assert found.findings == []
+    assert found.sent == found.same > 10
+    for kind in ("topic id", "broker epoch", "cluster id", "port"):
+        ((captured, live),) = replayed.bindings.pairs[kind].items()
+        assert captured != live
+
+
+async def test_a_lie_is_found_at_its_place_with_both_values(exchanges: list[Exchange]) -> None:
+    async with Controller() as controller:
+        lie = stub("BrokerHeartbeat", want_fence=False).once().change(response={"isFenced": True})
+        controller.running.node.script.rack.add(lie)
+        replayed = await on(controller, exchanges)
+    (finding,) = report(replayed).findings
+    assert (finding.api, finding.path, finding.captured, finding.live) == ("BrokerHeartbeat", "isFenced", False, True)
+    assert finding.occurrences == 1
+    (outcome,) = (each for each in replayed.outcomes if not each.is_same)
+    assert outcome.differences == [Difference("isFenced", False, True)]
+    assert outcome.step.number == finding.examples[0]
+
+
+async def test_a_field_that_is_ignored_is_no_difference(exchanges: list[Exchange]) -> None:
+    for ignored in ("isFenced", "BrokerHeartbeat:isFenced"):
+        async with Controller() as controller:
+            lie = stub("BrokerHeartbeat").change(response={"isFenced": True})
+            controller.running.node.script.rack.add(lie)
+            assert report(await on(controller, exchanges, ignored=[ignored])).findings == []
+
+
+async def test_an_answer_that_does_not_come_is_told_and_the_rest_goes_on(exchanges: list[Exchange]) -> None:
+    async with Controller() as controller:
+        controller.running.node.script.rack.add(stub("CreateTopics").disconnect_on())
+        found = report(await on(controller, exchanges))
+    gone = next(each for each in found.findings if each.path == NO_ANSWER)
+    assert (gone.api, gone.occurrences) == ("CreateTopics", 1)
+    assert found.sent > found.same > 10
+
+
+async def test_only_what_the_filter_keeps_is_sent(exchanges: list[Exchange]) -> None:
+    async with Controller() as controller:
+        replayed = await on(controller, exchanges, kept=Filter.parse(["ApiVersions"]))
+    assert {each.api for each in replayed.outcomes} == {"ApiVersions"}
+    assert ("BrokerRegistration", "--filter") in replayed.plan.left_out
+
+
+async def test_at_a_pace_nothing_is_sent_early(exchanges: list[Exchange]) -> None:
+    first = [each for each in exchanges if each.api_key != api_keys.FETCH][:6]
+    async with Controller() as controller:
+        replayed = await on(controller, first, speed=1000.0)
+        arrived = [each.received_ms for each in controller.journal.exchanges()]
+    assert report(replayed).findings == []
+    assert arrived == sorted(arrived)
+
+
+async def test_nobody_at_the_address_is_an_error(exchanges: list[Exchange]) -> None:
+    with pytest.raises(DisconnectedError, match="cannot connect"):
+        await replay(exchanges, "127.0.0.1", free_port())
+
+
+def test_nothing_is_sent_before_the_answers_that_had_come_before_it() -> None:
+    steps = plan(read_exchanges(CAPTURES / "controller-4.3.1.pcap", {19093})).steps
+    assert len(steps) == 858
+    assert [step.sent_ns for step in steps] == sorted(step.sent_ns for step in steps)
+    assert sorted(step.rank for step in steps) == list(range(858))
+    answers_ns = sorted(step.answered_ns for step in steps)
+    for step in steps:
+        assert step.answers_before <= step.rank
+        assert all(each < step.sent_ns for each in answers_ns[: step.answers_before])
+        assert answers_ns[step.answers_before] >= step.sent_ns
+    # Two brokers were away one after the other, and one of them again: each time ten seconds are enough.
+    paces = [step.paced for step in steps if step.paced is not None]
+    assert len({start_ns for start_ns, _ in paces}) == 3
+    assert max(passed_ns for _, passed_ns in paces) == 10_000_000_000
+    assert sum(step.is_last for step in steps) == len({step.connection for step in steps})
+
+
+async def test_a_real_controllers_capture_has_the_same_answers() -> None:
+    """All before a broker is away: then time has to pass (docs/capture-and-replay.md has the rest)."""
+    exchanges = list(read_exchanges(CAPTURES / "controller-4.3.1.pcap", {19093}))[:450]
+    async with Controller() as controller:
+        found = report(await on(controller, exchanges))
+    assert found.findings == []
+    assert found.same == found.sent > 430
