@@ -10,13 +10,18 @@ from mockraft.wire.client import connect
 
 
 async def ask(
-    double: Double, request: Any, version: int | None = None, client_id: str | None = None, node: int | None = None
+    double: Double,
+    request: Any,
+    version: int | None = None,
+    client_id: str | None = None,
+    node: int | None = None,
+    timeout_s: float = 30,
 ) -> Any:
     """Send a request on a connection of its own, without a handshake, and give the response.
 
     It goes to the active controller, or to the `node` with this id, in its newest stable version unless told. A request
-    that is an entity of kio is answered with one. DisconnectedError where the connection ends instead, WireError for
-    what cannot be written or is no answer, KeyError for a node that does not run.
+    that is an entity of kio is answered with one. DisconnectedError where the connection ends or nothing is said in
+    time, WireError for what cannot be written or is no answer, KeyError for a node that does not run.
     """
     is_kio = kio_entities.is_kio(request)
     message, said = kio_entities.from_kio(request) if is_kio else (request, None)
@@ -34,7 +39,7 @@ async def ask(
         security=config.own_client_security,
     )
     try:
-        response = await connection.send(message, version=version)
+        response = await connection.send(message, version=version, timeout_ms=round(timeout_s * 1000))
     finally:
         await connection.close()
     return kio_entities.to_kio(response, version) if is_kio else response

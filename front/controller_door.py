@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from mockraft.admin_door import AdminDoor
 from mockraft.double_door import AwaitingDoor, BlockingDoor, DoubleDoor
 from mockraft.loop_thread import InLoopThread, T
 from mockraft.proposals import overlay_of, rules_of
@@ -79,7 +80,8 @@ class Controller(AwaitingDoor):
     a metadata version that is not there and a file that is no state, DataDirError for a data directory that cannot be
     used, OSError for a port that is taken.
     With `brokers=3` simulated brokers 1 to 3 run with it, and the block begins when they do. `clock="virtual"` is time
-    that stands still until `advance`. `strict` marks requests that no stub is about (`assert_all_expected`).
+    that stands still until `advance`. `strict` marks requests that no stub is about (`assert_all_expected`). With
+    `admin_port` (0: any free one) the admin API and the live page are at `admin_url`.
 
         async with Controller(session_timeout_ms=2000) as controller:
             properties["controller.quorum.bootstrap.servers"] = controller.bootstrap
@@ -94,6 +96,7 @@ class Controller(AwaitingDoor):
         schemas: str | Path | Iterable[str | Path] = (),
         brokers: int = 0,
         strict: bool = False,
+        admin_port: int | None = None,
         **options: Any,
     ) -> None:
         self.brokers: dict[int, SimulatedBroker] = {}
@@ -106,6 +109,7 @@ class Controller(AwaitingDoor):
         self._script = Script()
         self._script.rack.strict = strict
         self.double = Double(lambda: {self.node_id: self.running}, self._script)
+        self._admin = AdminDoor(self.double, admin_port)
 
     @classmethod
     def sync(
@@ -117,6 +121,7 @@ class Controller(AwaitingDoor):
     async def __aenter__(self) -> Self:
         self._running = await RunningController.start(self._config, self._clock, self._chance, script=self._script)
         try:
+            await self._admin.start()
             await asyncio.gather(*(self.start_broker(broker_id) for broker_id in range(1, self._broker_count + 1)))
         except BaseException:
             await self._stop()
@@ -132,9 +137,11 @@ class Controller(AwaitingDoor):
         wait_ms = self.running.config.session_timeout_ms
         if self.brokers:
             # What was put in their way would keep them from leaving.
+            self._script.faults.reset()
             self._script.rack.reset()
         await asyncio.gather(*(broker.shut_down(wait_ms) for broker in self.brokers.values()))
         self.brokers.clear()
+        await self._admin.stop()
         await self.running.stop()
         self._running = None
 
@@ -162,6 +169,11 @@ class Controller(AwaitingDoor):
         broker.start()
         await broker.wait_until(BrokerState.RUNNING)
         return broker
+
+    @property
+    def admin_url(self) -> str:
+        """Where the admin API and the live page are. RuntimeError without `admin_port`."""
+        return self._admin.url
 
     @property
     def running(self) -> RunningController:
@@ -226,6 +238,11 @@ class ThreadedController(InLoopThread, DoubleDoor):
     def bootstrap_servers(self) -> str:
         """Where clients find the brokers that were started here, host:port with commas between."""
         return self.call(lambda: self._controller.bootstrap_servers)
+
+    @property
+    def admin_url(self) -> str:
+        """Where the admin API and the live page are. RuntimeError without `admin_port`."""
+        return self._controller.admin_url
 
     @property
     def running(self) -> RunningController:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import json
 import textwrap
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from mockraft.asking import ask
+from mockraft.fault_door import FaultDoor
 from mockraft.loop_thread import InLoopThread, T
 from mockraft.server.double import Double
-from mockraft.server.journal import Exchange, VerificationError, merged, verify, when
+from mockraft.server.journal import Exchange, VerificationError, merged, verify, when, write_pcapng
 from mockraft.server.journal.lines import tell
 from mockraft.server.journal.verification import described
 from mockraft.server.state.state import State
@@ -64,6 +66,11 @@ class DoubleDoor:
         The commands: `fence(1)`, `unfence(1)`, `elect("orders", 0, leader=2)`, `append([…])`, `snapshot()`, ….
         """
         return cast(State, _InThread(self.double.state, self.call))
+
+    @property
+    def faults(self) -> FaultDoor:
+        """Faults by name, each also for the length of a block: `with controller.faults.latency(latency_ms=100):`."""
+        return FaultDoor(self.double.script.faults, self.call)
 
     def stub(self, *api: str | int, **match: Any) -> Stub:
         """Put a stub in the way and go on saying what it does: `.stub("BrokerHeartbeat").once().inject_error(…)`.
@@ -166,6 +173,10 @@ class DoubleDoor:
         """AssertionError that names every stub that never served, with what came nearest to it."""
         self._assert_used(self.call(self.double.script.rack.unused))
 
+    def assert_all_faults_fired(self) -> None:
+        """AssertionError that names every fault that never met anything."""
+        _complain([f"fault {fault.id} never met anything: {fault.to_json()}" for fault in self.faults.unfired()])
+
     def assert_all_expected(self) -> None:
         """AssertionError that names every request that a strict double did not expect, with the nearest stubs."""
         _complain([self._unexpected(exchange) for exchange in self.unmatched()])
@@ -182,6 +193,17 @@ class DoubleDoor:
     def release(self, *, client_id: str | None = None, connection: int | None = None) -> int:
         """Answer a blackholed client or connection again, or all; gives how many."""
         return self.call(lambda: self.double.script.rack.release(client_id=client_id, connection=connection))
+
+    def write_journal(self, path: str | Path) -> None:
+        """Write what the journals hold into a file: packets for Wireshark into a .pcapng, else JSON lines."""
+        path = Path(path)
+        entries = self.call(lambda: merged(self.double.journals.values()))
+        if path.suffix != ".pcapng":
+            path.write_text("".join(json.dumps(entry.to_json(), separators=(",", ":")) + "\n" for entry in entries))
+            return
+        nodes = self.call(lambda: {n: (run.config.host, run.config.port) for n, run in self.double.nodes().items()})
+        with path.open("wb") as file:
+            write_pcapng(file, entries, nodes)
 
     def reset(self, *, state: bool = False) -> None:
         """Take away stubs, faults and what the journals hold; with `state` it begins with an empty log, too.
@@ -217,10 +239,16 @@ class AwaitingDoor(DoubleDoor):
         return await self._run(wait_for(self.double, match, n, timeout_s, since, fields))
 
     async def ask(
-        self, request: Any, version: int | None = None, *, client_id: str | None = None, node: int | None = None
+        self,
+        request: Any,
+        version: int | None = None,
+        *,
+        client_id: str | None = None,
+        node: int | None = None,
+        timeout_s: float = PATIENCE_S,
     ) -> Any:
         """Ask as a client would, on a connection of its own, and give the response; see `mockraft.asking.ask`."""
-        return await self._run(ask(self.double, request, version, client_id, node))
+        return await self._run(ask(self.double, request, version, client_id, node, timeout_s))
 
     async def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return await coroutine
@@ -240,10 +268,16 @@ class BlockingDoor(InLoopThread, DoubleDoor):
             raise error.with_traceback(None) from None
 
     def ask(
-        self, request: Any, version: int | None = None, *, client_id: str | None = None, node: int | None = None
+        self,
+        request: Any,
+        version: int | None = None,
+        *,
+        client_id: str | None = None,
+        node: int | None = None,
+        timeout_s: float = PATIENCE_S,
     ) -> Any:
         """Ask as a client would, on a connection of its own, and give the response; see `mockraft.asking.ask`."""
-        return self._thread.run(ask(self.double, request, version, client_id, node))
+        return self._thread.run(ask(self.double, request, version, client_id, node, timeout_s))
 
 
 def _complain(texts: list[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -18,7 +17,7 @@ from mockraft.kafka_jars import KafkaUnavailableError, classpath, java
 from mockraft.kafka_processes import KafkaBroker
 from mockraft.pytest_plugin import LIVE
 from mockraft.quorum_door import Quorum, SyncQuorum
-from mockraft.server.journal import Entry, merged
+from mockraft.server.journal import merged
 from mockraft.server.journal import report as told
 
 Door = ThreadedController | SyncQuorum
@@ -51,7 +50,7 @@ class Watched:
     def complaints(self, item: pytest.Item) -> Iterator[str]:
         """What it has against a test that passed."""
         said, door = _Options(item, self.given), self.door
-        checks = [door.assert_all_stubs_used] if said.flag("assert_all_used") else []
+        checks = [door.assert_all_stubs_used, door.assert_all_faults_fired] if said.flag("assert_all_used") else []
         if door.strict:
             checks.append(door.assert_all_expected)
         for check in checks:
@@ -202,15 +201,11 @@ def add_journals(report: pytest.TestReport, item: pytest.Item, live: list[Watche
             title = f"mockraft journal ({watched.request.fixturename})"
             report.sections.append((title, told(entries, watched.began_ms, lines) or "nothing was asked"))
         if folder:
-            _write_journal(entries, item, Path(folder))
+            name = re.sub(r"[^\w.-]+", "-", f"{item.nodeid}.{watched.request.fixturename}").strip("-")
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            for ending in ("jsonl", "pcapng"):
+                watched.door.write_journal(Path(folder) / f"{name}.{ending}")
     for broker in item.stash.get(_BROKERS, []):
         state = "running" if broker.running else f"ended with {broker.exit_code}"
         log = "\n".join(broker.whole_log.splitlines()[-_BROKER_LOG_LINES:])
         report.sections.append((f"{broker.name}, {state}", log))
-
-
-def _write_journal(entries: list[Entry], item: pytest.Item, folder: Path) -> None:
-    name = re.sub(r"[^\w.-]+", "-", item.nodeid).strip("-")
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(entry.to_json(), separators=(",", ":")) + "\n" for entry in entries]
-    (folder / f"{name}.jsonl").write_text("".join(lines))

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from mockraft.admin_door import AdminDoor
 from mockraft.controller_door import clock_of, configured
 from mockraft.double_door import AwaitingDoor, BlockingDoor
 from mockraft.server.clock import Clock
@@ -37,6 +38,7 @@ class Quorum(AwaitingDoor):
         *,
         clock: Clock | Literal["virtual"] | None = None,
         strict: bool = False,
+        admin_port: int | None = None,
         **options: Any,
     ) -> None:
         if controllers < 1:
@@ -52,6 +54,7 @@ class Quorum(AwaitingDoor):
         self._script = Script()
         self._script.rack.strict = strict
         self.double = Double(lambda: self.running.nodes, self._script)
+        self._admin = AdminDoor(self.double, admin_port)
 
     @classmethod
     def sync(
@@ -71,6 +74,7 @@ class Quorum(AwaitingDoor):
         )
         try:
             await self._running.wait_for_leader()
+            await self._admin.start()
         except BaseException:
             await self._end()
             raise
@@ -80,6 +84,11 @@ class Quorum(AwaitingDoor):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._end()
+
+    @property
+    def admin_url(self) -> str:
+        """Where the admin API and the live page are. RuntimeError without `admin_port`."""
+        return self._admin.url
 
     @property
     def running(self) -> RunningQuorum:
@@ -144,6 +153,7 @@ class Quorum(AwaitingDoor):
         await self.running.restart(node_id)
 
     async def _end(self) -> None:
+        await self._admin.stop()
         running, self._running = self._running, None
         if running is not None:
             await running.stop()
@@ -157,6 +167,11 @@ class SyncQuorum(BlockingDoor):
         self._quorum = quorum
         self.double = quorum.double
         """All that a test may ask of it; touch it through `call` only."""
+
+    @property
+    def admin_url(self) -> str:
+        """Where the admin API and the live page are. RuntimeError without `admin_port`."""
+        return self._quorum.admin_url
 
     @property
     def bootstrap(self) -> str:

@@ -68,9 +68,6 @@ class Double:
         With `state` the controller is new too, and connections break: brokers that know its log can not go on with
         another (a real one exits), so end them before. ValueError then for a data directory and for a quorum.
         """
-        self.script.rack.reset()
-        for journal in self.journals.values():
-            journal.clear()
         if state:
             self._alone.begin_anew()
         self.script.faults.reset()

@@ -1,10 +1,11 @@
 """An unmodified Kafka broker whose only controller is mockraft."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from mockraft import Controller
+from mockraft import Controller, SyncController
 from mockraft.kafka_processes import KafkaBroker
 
 pytestmark = pytest.mark.real_kafka
@@ -25,3 +26,15 @@ def test_a_real_broker_creates_a_topic(tmp_path: Path) -> None:
             assert len(topics["orders"].partitions) == 3
         finally:
             broker.kill()
+
+
+def test_a_real_broker_that_is_refused_tries_again(
+    mockraft: SyncController, mockraft_real_broker: Callable[..., KafkaBroker]
+) -> None:
+    refused = mockraft.stub("BrokerRegistration", broker_id=1).once().inject_error("DUPLICATE_BROKER_REGISTRATION")
+
+    broker = mockraft_real_broker(1)
+
+    assert refused.called
+    assert broker.running
+    assert [each.broker_id for each in mockraft.state.brokers() if not each.fenced] == [1]

@@ -1,7 +1,11 @@
 """What a test puts in the way of a controller and asks of it, in Python."""
 
 import asyncio
+import json
+import urllib.request
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from kio.schema.broker_heartbeat.v1.request import BrokerHeartbeatRequest as KioRequest
@@ -202,3 +206,62 @@ async def test_a_quorum_is_scripted_as_one_and_node_by_node() -> None:
         assert len(quorum.requests("DescribeCluster", node=second)) == 1
         with pytest.raises(ValueError, match="restarted one by one"):
             quorum.reset(state=True)
+
+
+def test_a_fault_lasts_as_long_as_its_block(mockraft: SyncController) -> None:
+    with mockraft.faults.down() as down:
+        with pytest.raises(DisconnectedError):
+            mockraft.ask(CLUSTER)
+        assert [fault.id for fault in mockraft.faults.active] == [down.id]
+    assert mockraft.faults.active == []
+    assert down.fired > 0
+    assert mockraft.ask(CLUSTER).error_code == 0
+    mockraft.assert_all_faults_fired()
+
+
+def test_faults_are_added_by_name_or_json_and_those_that_met_nothing_are_named(mockraft: SyncController) -> None:
+    slow = mockraft.faults.add("latency", latency_ms=1, client_id="nobody")
+    mockraft.faults.add({"id": "cut", "kind": "limit_data", "params": {"bytes": 3}, "enabled": False})
+    mockraft.ask(CLUSTER, client_id="somebody")
+    assert [fault.id for fault in mockraft.faults.unfired()] == [slow.id, "cut"]
+    with pytest.raises(AssertionError, match=r"fault latency-1 never met anything.*\n*.*fault cut"):
+        mockraft.assert_all_faults_fired()
+    mockraft.faults.remove("cut")
+    slow.switch_off()
+    slow.switch_on()
+    slow.remove()
+    mockraft.assert_all_faults_fired()
+    assert "latency" in dir(mockraft.faults)
+    with pytest.raises(AttributeError, match="no kind of fault called 'lateness'; there are latency"):
+        mockraft.faults.lateness()
+    with pytest.raises(ValueError, match="latencyMs"):
+        mockraft.faults.latency(latency_ms="slow")
+
+
+def test_faults_are_switched_by_a_plan_on_the_doubles_clock() -> None:
+    with Controller.sync(clock="virtual") as controller:
+        controller.faults.run([{"at": 100, "duration": 200, "fault": {"kind": "latency", "params": {"latencyMs": 0}}}])
+        seen = []
+        for _ in range(4):
+            seen.append(len(controller.faults.active))
+            controller.advance(100)
+        assert seen == [0, 1, 1, 0]
+        controller.reset()
+        assert controller.faults.unfired() == []
+
+
+def test_the_journal_is_written_as_lines_or_packets(mockraft: SyncController, tmp_path: Path) -> None:
+    mockraft.ask(CLUSTER)
+    mockraft.write_journal(tmp_path / "journal.jsonl")
+    assert json.loads((tmp_path / "journal.jsonl").read_text().splitlines()[0])["api"] == "DescribeCluster"
+    mockraft.write_journal(tmp_path / "journal.pcapng")
+    assert (tmp_path / "journal.pcapng").read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
+
+
+@pytest.mark.parametrize("kind", [Controller, Quorum])
+def test_the_admin_api_stands_beside_it_where_that_is_asked_for(kind: Any) -> None:
+    options = {"controllers": 1} if kind is Quorum else {}
+    with kind.sync(admin_port=0, **options) as double, urllib.request.urlopen(f"{double.admin_url}/v1/health") as told:
+        assert json.load(told)["clusterId"] == double.cluster_id
+    with kind.sync() as double, pytest.raises(RuntimeError, match="admin_port=0"):
+        assert double.admin_url

@@ -111,3 +111,15 @@ def test_a_quorum_is_judged_as_one(run_pytest: Run) -> None:
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["stub stub-1 was never used: BrokerHeartbeat node=3001", "*mockraft journal*"])
+
+
+def test_a_fault_that_met_nothing_fails_the_test(run_pytest: Run) -> None:
+    result = run_pytest(
+        """
+        def test_one(mockraft):
+            with mockraft.faults.latency(latency_ms=5, client_id="nobody"):
+                pass
+        """
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["fault latency-1 never met anything*"])

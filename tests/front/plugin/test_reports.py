@@ -38,5 +38,6 @@ def test_journals_of_failing_tests_are_kept_in_a_folder(run_pytest: Run, pyteste
     run_pytest(FAILING, "--mockraft-journal-dir=journals")
     (written,) = sorted((pytester.path / "journals").glob("*.jsonl"))
     assert "test_broken" in written.name
+    assert written.with_suffix(".pcapng").exists()
     apis = [json.loads(line).get("api") for line in written.read_text().splitlines()]
     assert "BrokerRegistration" in apis

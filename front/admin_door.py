@@ -1,0 +1,43 @@
+"""The admin API beside a controller or quorum in a test, where somebody wants it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mockraft.server.double import Double
+
+if TYPE_CHECKING:
+    from mockraft.server.admin.serving import AdminServer
+
+
+class AdminDoor:
+    """The admin API of a double on a port of the loopback, 0 for any free one; None for no API."""
+
+    def __init__(self, double: Double, port: int | None) -> None:
+        self._double = double
+        self._port = port
+        self._server: AdminServer | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it is, without a slash at the end. RuntimeError while it is not."""
+        if self._server is None:
+            raise RuntimeError("there is no admin API: say admin_port=0, and ask inside the `with` block")
+        return self._server.url
+
+    async def start(self) -> None:
+        """Listen where that was asked for. OSError when the port is taken, RuntimeError without what it needs."""
+        if self._port is None:
+            return
+        try:
+            from mockraft.server.admin.serving import AdminServer
+            from mockraft.server.admin.settings import AdminSettings
+        except ImportError as error:
+            raise RuntimeError(f"the admin API needs pip install 'mockraft[admin]': {error}") from None
+        self._server = await AdminServer.start(self._double, AdminSettings(port=self._port))
+
+    async def stop(self) -> None:
+        """Close it, if it is open."""
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop()
