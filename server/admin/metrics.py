@@ -107,6 +107,13 @@ class Metrics:
             ("stub", "name"),
             [((stub.id, stub.name or ""), stub.call_count) for stub in stubs],
         )
+        faults = self.double.script.faults.all
+        yield counter(
+            "mockraft_fault_fired",
+            "How often a fault met something.",
+            ("fault", "kind"),
+            [((fault.id, fault.kind.name), fault.fired) for fault in faults],
+        )
 
 
 def _listeners(nodes: dict[str, RunningController]) -> Iterator[Metric]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,12 +78,22 @@ def lines(entries: Iterable[Entry], since_ms: int = 0) -> list[str]:
     return _lines([_Group(tell(entry), 1, 0) for entry in entries], since_ms)
 
 
-def report(entries: Iterable[Entry], since_ms: int = 0, lines_max: int = LINES_MAX) -> str:
-    """What a failing test shows of the journal: the newest lines, what repeats itself told once with its count."""
-    groups = _groups(list(entries)[-ENTRIES_LOOKED_AT_MAX:])
+def report(entries: Iterable[Entry], since_ms: int | None = None, lines_max: int = LINES_MAX) -> str:
+    """What a failing test shows of the journal: the newest lines, what repeats itself told once with its count.
+
+    Times are seconds since `since_ms`, or since the first of the entries.
+    """
+    entries = list(entries)
+    since_ms = began_ms(entries) if since_ms is None else since_ms
+    groups = _groups(entries[-ENTRIES_LOOKED_AT_MAX:])
     left_out = sum(group.count for group in groups[:-lines_max])
     head = [f"({left_out} earlier entries left out)"] if left_out else []
     return "\n".join(head + _lines(groups[-lines_max:], since_ms))
+
+
+def began_ms(entries: Sequence[Entry]) -> int:
+    """The time of the first entry; 0 without any."""
+    return tell(entries[0]).at_ms if entries else 0
 
 
 def _groups(entries: Iterable[Entry]) -> list[_Group]:

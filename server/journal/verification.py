@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from mockraft.server.journal.exchange import Exchange
 from mockraft.server.journal.journal import Entry, Matching
-from mockraft.server.journal.lines import lines, report
+from mockraft.server.journal.lines import began_ms, lines, report
 
 FOUND_SHOWN_MAX = 10
 
@@ -29,15 +29,17 @@ def verify(
     at_most: int | None = None,
     what: str = "",
     near: NearMisses | None = None,
-    since_ms: int = 0,
+    since_ms: int | None = None,
 ) -> list[Exchange]:
     """The exchanges of these entries that match, when they are so many; at least one where no number is given.
 
-    `what` names what is looked for; `near` describes near misses; times are told as seconds since `since_ms`.
+    `what` names what is looked for; `near` describes near misses; times are told as seconds since
+    `since_ms`, or since the first entry.
     Raises VerificationError, and ValueError for numbers that contradict each other.
     """
     least, most = _bounds(n, at_least, at_most)
     entries = list(entries)
+    since_ms = began_ms(entries) if since_ms is None else since_ms
     exchanges = [entry for entry in entries if isinstance(entry, Exchange)]
     found = [exchange for exchange in exchanges if match is None or match(exchange)]
     if least <= len(found) and (most is None or len(found) <= most):
@@ -54,7 +56,7 @@ def verify(
         if misses := list(map(_indented, near(others))):
             parts.append("\n".join(["nearest of the others:", *misses]))
     if entries:
-        parts.append("\n".join(["what happened (seconds since the test began):", _indented(report(entries, since_ms))]))
+        parts.append("\n".join(["what happened:", _indented(report(entries, since_ms))]))
     else:
         parts.append("The journal is empty: nothing was asked, or it is switched off.")
     raise VerificationError("\n\n".join(parts))

@@ -34,6 +34,7 @@ def scraped() -> Iterator[Values]:
         controller.call(
             lambda: inner.double.script.rack.add(stub("Fetch").named("slow fetches", id="slow").pass_through())
         )
+        controller.call(lambda: inner.double.script.faults.add("latency", id="far", latency_ms=1))
         yield controller.call(lambda: values(metrics))
 
 
@@ -61,6 +62,7 @@ def test_tells_listener_journal_stubs_and_process(scraped: Values) -> None:
     assert scraped["mockraft_journal_entries"] >= 8
     assert scraped["mockraft_failures_total"] == 0
     assert scraped["mockraft_stub_requests_total{name=slow fetches,stub=slow}"] >= 0
+    assert scraped["mockraft_fault_fired_total{fault=far,kind=latency}"] >= 0
     assert scraped["process_resident_memory_bytes"] > 1 << 20
 
 

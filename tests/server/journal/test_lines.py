@@ -56,7 +56,8 @@ def test_a_report_tells_once_what_repeats_itself() -> None:
             heartbeat(at_ms=2000, offset=3),
             heartbeat(at_ms=3000, error_code=77),
             BrokenTick(4000, "Traceback\nValueError: no"),
-        )
+        ),
+        since_ms=0,
     )
     assert text.splitlines() == [
         "+0.002 s  #1  broker 1, connection 5  BrokerHeartbeat v2 currentMetadataOffset=1  "
@@ -65,6 +66,10 @@ def test_a_report_tells_once_what_repeats_itself() -> None:
         "+3.002 s  #5  broker 1, connection 5  BrokerHeartbeat v2  → STALE_BROKER_EPOCH  after 2 ms",
         "+4.000 s  #6  controller              periodic work broke:  ValueError: no",
     ]
+
+
+def test_times_of_a_report_begin_with_its_first_entry() -> None:
+    assert report(journalled(heartbeat(at_ms=5000))).startswith("+0.000 s  #1  ")
 
 
 def test_a_report_keeps_the_newest_lines_and_counts_the_others() -> None:

@@ -1,0 +1,43 @@
+"""What docs/journal.md quotes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from mockraft import Controller, VerificationError
+from mockraft.server.journal import report, write_pcapng
+
+
+def test_every_request_is_in_the_journal() -> None:
+    with Controller.sync(brokers=2) as controller:
+        (first,) = controller.requests("BrokerRegistration", broker_id=1)
+        assert first.request.features[0].name
+        assert first.response.broker_epoch > 0
+        assert (first.client_id, first.served_by, first.error_code) == ("1", "controller", 0)
+
+        fenced = controller.requests("BrokerHeartbeat", want_fence=True, broker_id__in=[1, 2])
+        assert all(exchange.response.is_fenced for exchange in fenced)
+
+
+def test_a_verification_that_fails_is_a_report() -> None:
+    with Controller.sync(brokers=1) as controller:
+        controller.verify(1, "BrokerRegistration", broker_id=1)
+        controller.verify(match="BrokerHeartbeat", at_least=1, at_most=1000, want_shut_down=False)
+
+        since = controller.mark()
+        controller.wait_for("Fetch", n=2, since=since)
+
+        with pytest.raises(VerificationError) as failed:
+            controller.verify(3, "BrokerRegistration", broker_id=1)
+        assert "expected exactly 3, found 1" in str(failed.value)
+
+
+def test_the_journal_as_files(tmp_path: Path) -> None:
+    with Controller.sync(brokers=1) as controller:
+        entries = tuple(controller.journal.entries)
+        lines = [json.loads(line) for line in controller.journal.json_lines()]
+        assert lines[0]["api"] == "ApiVersions"
+
+        with (tmp_path / "run.pcapng").open("wb") as file:
+            write_pcapng(file, entries, {controller.node_id: (controller.host, controller.port)})
+        assert "BrokerRegistration" in report(entries)
