@@ -18,7 +18,8 @@ from mockraft.proposals import overlay_of, rules_of
 from mockraft.server.clock import Clock, VirtualClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.data_dir import cluster_id_of
-from mockraft.server.controller.features import metadata_version_level
+from mockraft.server.controller.features import METADATA_VERSION, metadata_version_level
+from mockraft.server.controller.releases import feature_ranges, read_ranges, release_of
 from mockraft.server.controller.state_file import read_state
 from mockraft.server.double import Double
 from mockraft.server.journal import Journal
@@ -41,6 +42,10 @@ def configured(
     """The options of a controller in a test, as `Controller` says them. ValueError, DataDirError."""
     if isinstance(options.get("metadata_version"), str):
         options["metadata_version"] = metadata_version_level(options["metadata_version"])
+    if options.get("as_version") is not None and config is None and "metadata_version" not in options:
+        options["metadata_version"] = feature_ranges(release_of(options["as_version"]))[METADATA_VERSION][1]
+    if options.get("api_versions"):
+        options["api_versions"] = read_ranges(options["api_versions"])
     if profile or schemas:
         profiles = (profile,) if isinstance(profile, str) else tuple(profile)
         folders = (schemas,) if isinstance(schemas, str | Path) else tuple(schemas)
@@ -74,6 +79,7 @@ class Controller(AwaitingDoor):
     """A KRaft controller on a free port of the loopback, for as long as the `async with` block lasts.
 
     Options are those of `ControllerConfig` by name; `metadata_version` may be a name (4.1-IV1) or release (4.1) too.
+    `as_version="3.9"` passes for a controller of that Kafka release; `api_versions={"Fetch": "4-16"}` offers others.
     `profile` names proposals (`"kip-858"`, or several) and `schemas` folders of message specs that it speaks too.
     `state` is a file of `double.state.save`, or a snapshot of Kafka's, that its log begins with.
     Without a `cluster_id` it takes the data directory's or the state's, else a new one each time. Raises ValueError for

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from mockraft import serve_admin as admin
 from mockraft import serve_quorum as quorum
+from mockraft import serve_release as release
 from mockraft import serve_security as security
 from mockraft.proposal_options import Profile, Schemas, overlay
 from mockraft.proposals import rules_of
@@ -57,7 +58,11 @@ DataDir = Annotated[
     Path | None, typer.Option(help="Where the metadata log is kept, in Kafka's own format. Default: in memory.")
 ]
 MetadataVersion = Annotated[
-    str, typer.Option(help="metadata.version of a new log: a name (4.3-IV0), a release (4.1) or a level (7 to 30).")
+    str | None,
+    typer.Option(
+        show_default="the newest",
+        help="metadata.version of a new log: a name (4.3-IV0), a release (4.1) or a level (7 to 30).",
+    ),
 ]
 ListenerName = Annotated[str, typer.Option(help="The brokers' controller.listener.names.")]
 SessionTimeoutMs = Annotated[
@@ -113,15 +118,6 @@ LogLevel = Annotated[str, typer.Option(help="debug, info, warning or error.")]
 LogJson = Annotated[bool, typer.Option("--log-json", help="Logs on stderr as JSON lines.")]
 
 
-def _metadata_version(text: str) -> int:
-    from mockraft.server.controller.features import metadata_version_level
-
-    try:
-        return metadata_version_level(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--metadata-version") from error
-
-
 def _cluster_id(text: str) -> str:
     if not text or any(character.isspace() for character in text):
         about = "a cluster id is a text without spaces (kafka-storage random-uuid)"
@@ -148,7 +144,9 @@ def serve(
     node_id: NodeId = 3000,
     cluster_id: ClusterId = None,
     data_dir: DataDir = None,
-    metadata_version: MetadataVersion = "4.3-IV0",
+    metadata_version: MetadataVersion = None,
+    as_version: release.AsVersion = None,
+    api_versions: release.ApiVersions = None,
     controller_listener_name: ListenerName = "CONTROLLER",
     session_timeout_ms: SessionTimeoutMs = 9_000,
     num_partitions: NumPartitions = 1,
@@ -220,13 +218,16 @@ def _serve(options: dict[str, Any]) -> int:
     descriptors = _raise_descriptor_limit()
     first_data_dir = quorum.first_data_dir(options)
     cluster_id = options["cluster_id"] or _cluster_id_of(first_data_dir) or random_cluster_id(chance)
-    options |= quorum.checked(options) | {
-        "cluster_id": _cluster_id(cluster_id),
-        "metadata_version": _metadata_version(options["metadata_version"]),
-        "overlay": overlay(options["profile"], options["schemas"]),
-        "rules": rules_of(options["profile"] or ()),
-        "connections_max": max(1, min(options["connections_max"], descriptors - DESCRIPTORS_KEPT)),
-    }
+    options |= (
+        quorum.checked(options)
+        | release.checked(options)
+        | {
+            "cluster_id": _cluster_id(cluster_id),
+            "overlay": overlay(options["profile"], options["schemas"]),
+            "rules": rules_of(options["profile"] or ()),
+            "connections_max": max(1, min(options["connections_max"], descriptors - DESCRIPTORS_KEPT)),
+        }
+    )
     config = _config(options)
     if options["brokers"] and config.security_protocol != "PLAINTEXT" and config.own_client_security is None:
         about = "the simulated brokers must log in: say as whom with --client-config-file"

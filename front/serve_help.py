@@ -28,6 +28,7 @@ controller comes back with a shorter log. SIGTERM and SIGINT end the controller 
   mockraft serve --controllers 3                   a quorum in one process
   mockraft serve --metadata-version 3.9            for older brokers
   mockraft serve --stubs stubs.yaml                errors, delays, silence and other things on purpose
+  mockraft serve --as-version 3.9                  as a controller of Kafka 3.9 says it is
   mockraft serve --admin-port 8080                 the admin API and the live page at 127.0.0.1:8080
 
 Exit codes: 2 a bad option, 3 the address cannot be listened on, 4 the data directory cannot be used.
@@ -52,6 +53,8 @@ GROUPS = {
         "cluster_id",
         "node_id",
         "metadata_version",
+        "as_version",
+        "api_versions",
         "brokers",
         "brokers_port",
         "session_timeout_ms",

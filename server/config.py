@@ -9,6 +9,7 @@ from mockraft.server.rules import Rule
 
 if TYPE_CHECKING:
     from mockraft.server.controller.policies import AlterConfigPolicy, CreateTopicPolicy
+    from mockraft.server.controller.releases import Range
     from mockraft.server.controller.voter_set import VoterSet
     from mockraft.wire.overlay import Overlay
 
@@ -53,6 +54,9 @@ class ControllerConfig:
     `super_users` are principals with semicolons between (User:admin;User:broker); naming any turns the authorizer on,
     which without them allows what ACLs allow.
 
+    `as_version` ("3.9") has ApiVersions and features be those of another release's controllers, and `api_versions`
+    has single APIs, by key, offer other versions, or none (None).
+
     `ssl_…_file` are PEM files. `plain_users` are passwords by name; `scram_users` are written into a new log, as
     `kafka-storage format --add-scram` does. There are no users unless they are given. `client_security` is how this
     process speaks to controllers itself; None is how it listens, as far as that goes without a login.
@@ -76,6 +80,8 @@ class ControllerConfig:
 
     metadata_version: int = METADATA_VERSION_MAX
     kraft_version: int = 1
+    as_version: str | None = None
+    api_versions: "Mapping[int, Range | None]" = field(default_factory=dict)
 
     controller_quorum_voters: str | None = None
     initial_controllers: str | None = None
@@ -157,6 +163,8 @@ class ControllerConfig:
             lowest, highest = BOUNDS.get(option.name, (1, 2**63 - 1))
             if type(value) is int and option.name != "seed" and not lowest <= value <= highest:
                 raise ValueError(f"{option.name}={value}: it must be {lowest} to {highest}")
+        if self.as_version is not None:
+            self._check_release(self.as_version)
         security_options.check(self)
         if self.controller_quorum_voters and self.initial_controllers:
             raise ValueError("controller_quorum_voters and initial_controllers exclude each other")
@@ -225,6 +233,14 @@ class ControllerConfig:
         from mockraft.server.controller.voter_set import read_addresses
 
         return read_addresses(self.controller_quorum_bootstrap_servers or "")
+
+    def _check_release(self, as_version: str) -> None:
+        from mockraft.server.controller.releases import feature_ranges, release_of
+
+        low, high = feature_ranges(release_of(as_version))["metadata.version"]
+        if not low <= self.metadata_version <= high:
+            about = f"controllers of Kafka {as_version} know metadata.version {low} to {high}"
+            raise ValueError(f"metadata_version={self.metadata_version}: {about}")
 
     def _check_quorum(self) -> None:
         """ValueError where the options of a quorum cannot be read, or lack what their kind needs."""

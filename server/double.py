@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from mockraft.server.clock import Clock, VirtualClock
+from mockraft.server.controller.releases import Offer, read_ranges, release_of
 from mockraft.server.journal import Journal
 from mockraft.server.running import RunningController
 from mockraft.server.state.state import State
@@ -49,6 +51,17 @@ class Double:
         if ms < 0:
             raise ValueError(f"ms={ms}: time goes forward only")
         clock.advance(ms)
+
+    def as_version(self, version: str | None, api_versions: Mapping[int | str, Any] | None = None) -> None:
+        """Pass for a controller of another Kafka release ("3.9"; None for the one that this is made after).
+
+        `api_versions` are the versions of single APIs by name or key: `(0, 1)`, "0-1" or "off". Clients that are
+        connected learn it when they ask again, which most do on a new connection. ValueError for what is not there.
+        """
+        offer = Offer(None if version is None else release_of(version), read_ranges(api_versions or {}))
+        self.script.offer = offer
+        for running in self.nodes().values():
+            running.offer(offer)
 
     def restart(self) -> None:
         """Restart the controller in place: `RunningController.restart`. ValueError for a node of a quorum."""

@@ -11,7 +11,6 @@ form, and a handler that breaks is answered with UNKNOWN_SERVER_ERROR. Each leav
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mockraft.server.apis.api import Api, Parked, answer, broken
@@ -51,7 +50,7 @@ class Node:
     def __init__(
         self,
         controller: Controller,
-        apis: Mapping[int, Api],
+        apis: dict[int, Api],
         journal: Journal | None = None,
         chance: random.Random | None = None,
         script: Script | None = None,

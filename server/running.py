@@ -10,10 +10,13 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
+from mockraft.server.apis.api import Api
+from mockraft.server.apis.offered import offered
 from mockraft.server.apis.registry import APIS
 from mockraft.server.clock import Clock, RealClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.releases import Offer
 from mockraft.server.journal import Journal
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
@@ -89,6 +92,13 @@ class RunningController:
         do(self.controller.raft, now_ms)
         self.listener.perform(self.node.tick(now_ms), now_ms)
 
+    def offer(self, offer: Offer) -> None:
+        """Pass for another release, or offer other versions, from the next request on."""
+        # The table is the node's and its log-ins' alike: it changes where it is.
+        self.node.apis.clear()
+        self.node.apis.update(_apis(self.config, offer))
+        self.controller.release = offer.release
+
     def restart(self) -> None:
         """End this process and start it again, as far as anybody can see, on the same port and with the same log.
 
@@ -147,14 +157,23 @@ def _node(
     script: Script | None = None,
     journal: Journal | None = None,
 ) -> Node:
+    # Nonces nobody can foretell, unless the run shall repeat.
+    nonces = random.SystemRandom() if config.seed is None else random.Random(config.seed)
+    controller = Controller(config, raft, chance, now_ms)
+    offer = Offer(controller.release, config.api_versions)
+    if script is not None and script.offer is not None:
+        offer = script.offer
+        controller.release = offer.release
+    return Node(controller, _apis(config, offer), journal, nonces, script)
+
+
+def _apis(config: ControllerConfig, offer: Offer) -> dict[int, Api]:
     apis = APIS
     if config.overlay is not None:
         from mockraft.server.apis.overlaid import apis_over
 
         apis = apis_over(APIS, config.overlay)
-    # Nonces nobody can foretell, unless the run shall repeat.
-    nonces = random.SystemRandom() if config.seed is None else random.Random(config.seed)
-    return Node(Controller(config, raft, chance, now_ms), apis, journal, nonces, script)
+    return offered(apis, offer)
 
 
 def event_loop() -> asyncio.AbstractEventLoop:

@@ -1,8 +1,8 @@
 """ApiVersions (18), versions 0-4: KIP-35, KIP-511 (client software), KIP-584 (features).
 
-Answered from the table of the APIs that are handled, so it never promises more. A version it does not know is read
-as version 0 and answered in version 0 with UNSUPPORTED_VERSION and the versions of ApiVersions alone. Below version 4
-supported features that may be at level 0 are left out (KAFKA-17492). Not done: throttling.
+Answered from the table of the APIs that are offered. A version it does not know is read as version 0 and answered in
+version 0 with UNSUPPORTED_VERSION and the versions of ApiVersions alone (KIP-511). Below version 4 supported features
+that may be at level 0 are left out (KAFKA-17492). Not done: throttling.
 """
 
 import re
@@ -26,21 +26,23 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     """The APIs and features of this controller, or what is wrong with the question."""
-    if not API.min_version <= ctx.api_version <= API.max_version:
-        return error(request, error_codes.UNSUPPORTED_VERSION, None)
+    own = ctx.apis[API.api_key]
+    if not own.min_version <= ctx.api_version <= own.max_version:
+        return ApiVersionsResponse(error_code=error_codes.UNSUPPORTED_VERSION, api_keys=[_versions(own)])
     if not is_valid(request, ctx.api_version):
         return error(request, error_codes.INVALID_REQUEST, None)
+    features = supported_features(controller.release)
     return ApiVersionsResponse(
         api_keys=[_versions(api) for api in ctx.apis.values()],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=feature.min_level, max_version=feature.max_level)
-            for name, feature in supported_features().items()
+            for name, feature in features.items()
             if ctx.api_version >= 4 or feature.min_level > 0
         ],
         finalized_features=[
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
             for name, level in (*controller.image.features.items(), (KRAFT_VERSION, controller.log.kraft_version))
-            if level != 0
+            if level != 0 and name in features
         ],
         finalized_features_epoch=controller.features_epoch,
     )
@@ -53,9 +55,8 @@ def is_valid(request: Any, version: int) -> bool:
 
 
 def error(_request: Any, error_code: int, _message: str | None) -> Any:
-    """The error with no APIs; UNSUPPORTED_VERSION names the versions of ApiVersions (KIP-511)."""
-    only_this = error_code == error_codes.UNSUPPORTED_VERSION
-    return ApiVersionsResponse(error_code=error_code, api_keys=[_versions(API)] if only_this else [])
+    """The error with no APIs."""
+    return ApiVersionsResponse(error_code=error_code)
 
 
 def _versions(api: Api) -> ApiVersion:

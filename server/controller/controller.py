@@ -17,6 +17,7 @@ from mockraft.server.controller.periodic import NEVER_MS, Periodic
 from mockraft.server.controller.periodic_tasks import periodic_tasks
 from mockraft.server.controller.placement import UsableRacks
 from mockraft.server.controller.registration import register_itself
+from mockraft.server.controller.releases import release_of
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult, check_fits_one_batch
 from mockraft.server.controller.sessions import Sessions
 from mockraft.wire import error_codes
@@ -55,6 +56,8 @@ class Controller:
     def __init__(self, config: ControllerConfig, raft: Raft, chance: random.Random, now_ms: int) -> None:
         """Take in what is committed; where this node leads already, take over."""
         self.config = config
+        self.release = None if config.as_version is None else release_of(config.as_version)
+        """The Kafka release that it passes for; None is the one that it is made after."""
         self.raft = raft
         self.log = raft.log
         self.chance = chance

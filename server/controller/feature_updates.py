@@ -99,7 +99,7 @@ def _check(controller: "Controller", name: str, level: int, current: int, upgrad
 def _reason_not_supported(controller: "Controller", name: str, level: int) -> str | None:
     """Who does not know the level: this controller, a broker, or another registered controller."""
     own_id = controller.config.node_id
-    feature = supported_features().get(name)
+    feature = supported_features(controller.release).get(name)
     own = VersionRange(feature.min_level, feature.max_level) if feature else _DISABLED
     ranges = [(f"Local controller {own_id}", own)]
     cluster = controller.image.cluster

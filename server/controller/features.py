@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import mockraft.schemas_json
+from mockraft.server.controller.releases import feature_ranges
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord
 from mockraft.wire.records.config_record import ConfigRecord
@@ -74,15 +75,18 @@ def metadata_versions() -> Mapping[int, MetadataVersion]:
 
 
 @cache
-def supported_features() -> Mapping[str, Feature]:
-    """Every feature that the release supports, metadata.version too (QuorumFeatures.defaultSupportedFeatureMap)."""
+def supported_features(release: str | None = None) -> Mapping[str, Feature]:
+    """Every feature that the release supports, metadata.version too (QuorumFeatures.defaultSupportedFeatureMap).
+
+    `release` is another one that the controller passes for ("3.9").
+    """
+    rows = _table()["features"]
+    ranges = {name: (row["min"], row["max"]) for name, row in rows.items()}
+    if release is not None:
+        ranges = {name: levels for name, levels in feature_ranges(release).items() if name in rows}
     return {
-        name: Feature(
-            row["min"],
-            row["max"],
-            {int(level): needs for level, needs in row["dependencies"].items()},
-        )
-        for name, row in _table()["features"].items()
+        name: Feature(low, high, {int(level): needs for level, needs in rows[name]["dependencies"].items()})
+        for name, (low, high) in ranges.items()
     }
 
 

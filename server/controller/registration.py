@@ -142,7 +142,7 @@ def registration_of(controller: "Controller") -> ControllerRegistrationRequest:
         ],
         features=[
             OwnFeature(name=name, min_supported_version=feature.min_level, max_supported_version=feature.max_level)
-            for name, feature in supported_features().items()
+            for name, feature in supported_features(controller.release).items()
         ],
     )
 

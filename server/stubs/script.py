@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+from mockraft.server.controller.releases import Offer
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.stubs.rack import Rack
 from mockraft.server.stubs.stub_file import StubFile
@@ -15,6 +16,8 @@ class Script:
     def __init__(self) -> None:
         self.rack = Rack()
         self.faults = Faults()
+        self.offer: Offer | None = None
+        """What the nodes offer in place of what their options say."""
         self.entry_ids = itertools.count(1)
         """Ids of the entries of all nodes' journals, so that they order what happened in a quorum."""
 

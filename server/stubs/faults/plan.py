@@ -107,7 +107,7 @@ class Plan:
 def read_plan(plan: Iterable[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], Fault]) -> list[Step]:
     """A plan from its JSON form; `read` reads a fault. Raises ValueError that names the step and the field."""
     if isinstance(plan, Mapping | str):
-        raise ValueError("a plan is a list of steps")
+        raise ValueError('a plan is a list of steps, or {"chaos": {"seed": …}}')
     steps = []
     for index, tree in enumerate(plan):
         try:

@@ -149,11 +149,16 @@ class Faults:
             self.remove(fault.id)
         self._made = 0
 
-    def run(self, plan: Iterable[Mapping[str, Any]]) -> None:
+    def run(self, plan: Iterable[Mapping[str, Any]] | Mapping[str, Any]) -> None:
         """Switch faults by a plan from now on, or from when the controller runs; it replaces the one there is.
 
-        A plan is a list of steps: `{"at": ms, "duration": ms?, "ramp": ms?, "fault": {…}}`. Raises ValueError.
+        A plan is a list of steps: `{"at": ms, "duration": ms?, "ramp": ms?, "fault": {…}}`, or
+        `{"chaos": {"seed": 7, …}}` for the one that `chaos` makes of that. Raises ValueError.
         """
+        if isinstance(plan, Mapping) and set(plan) == {"chaos"}:
+            from mockraft.server.stubs.faults.chaos import chaos_from_json
+
+            plan = chaos_from_json(_object(plan, "chaos"))
         steps = read_plan(plan, self._read)
         self.stop_plan()
         self._plan = Plan(steps, self._add_planned, self._switch)

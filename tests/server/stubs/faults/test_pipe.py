@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.stubs.faults.fault import Fault, Speaker
@@ -53,6 +53,7 @@ def whole(out: list[tuple[int, bytes | End]]) -> bytes:
 chunkings = st.lists(st.binary(min_size=1, max_size=200), min_size=1, max_size=20)
 
 
+@settings(deadline=None)
 @given(
     chunks=chunkings,
     gap_ms=st.integers(0, 50),
@@ -89,6 +90,7 @@ def test_what_is_delayed_slowed_and_sliced_comes_out_as_it_went_in(
     assert slow.held_bytes == 0
 
 
+@settings(deadline=None)
 @given(
     data=st.binary(min_size=1, max_size=500), cuts=st.lists(st.integers(1, 499), max_size=10), seed=st.integers(0, 5)
 )

@@ -1,0 +1,103 @@
+"""Chaos that can be had again: kinds, targets, parameters and times drawn from a seed, as a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mockraft.server.stubs.faults.chance import ToxicChance
+from mockraft.server.stubs.faults.kinds import REQUIRED, Kind, Parameter, camel, near, snake
+from mockraft.server.stubs.faults.registry import KINDS
+
+EVERYBODY: Mapping[str, Any] = {}
+
+
+def chaos(
+    *,
+    seed: int,
+    kinds: Iterable[str] | None = None,
+    targets: Sequence[Mapping[str, Any]] = (EVERYBODY,),
+    broker_ids: Sequence[int] = (),
+    mean_interval_ms: int = 5_000,
+    mean_duration_ms: int = 2_000,
+    length_ms: int = 60_000,
+) -> list[dict[str, Any]]:
+    """A plan for `Faults.run`: the same arguments give the same one.
+
+    Faults begin `mean_interval_ms` apart and last `mean_duration_ms`, both on average, until `length_ms`. `kinds` are
+    all of connections' bytes unless they are named. A toxic meets one of `targets`, matches of connections
+    (`{"clientId": "admin"}`); a preset that needs a broker gets one of `broker_ids`. Raises ValueError for a kind that
+    is not there, or that needs what chaos cannot draw.
+    """
+    for name, value in (("mean_interval_ms", mean_interval_ms), ("mean_duration_ms", mean_duration_ms)):
+        if value < 1:
+            raise ValueError(f"{name}={value}: it is 1 or more")
+    if not targets:
+        raise ValueError("targets: there must be one; leave it out to meet everybody")
+    drawn = _kinds(kinds)
+    chance = ToxicChance(f"chaos/{seed}")
+    plan = []
+    at_ms = int(chance.exponential(mean_interval_ms))
+    while at_ms < length_ms:
+        kind = drawn[chance.below(len(drawn))]
+        fault: dict[str, Any] = {"kind": kind.name, "params": _params(kind, broker_ids, chance)}
+        if kind.toxic is not None:
+            fault |= {"match": dict(targets[chance.below(len(targets))]), "seed": chance.below(1 << 31)}
+        duration_ms = 1 + min(int(chance.exponential(mean_duration_ms)), length_ms - at_ms)
+        plan.append({"at": at_ms, "duration": duration_ms, "fault": fault})
+        at_ms += 1 + int(chance.exponential(mean_interval_ms))
+    return plan
+
+
+def chaos_from_json(tree: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The plan of a stub file's `{"seed": 7, "meanIntervalMs": 1000, …}`. Raises ValueError that names the field."""
+    known = (
+        "seed", "kinds", "targets", "broker_ids", "mean_interval_ms", "mean_duration_ms", "length_ms",
+    )  # fmt: skip
+    said = {snake(name): value for name, value in tree.items()}
+    for name in said:
+        if name not in known:
+            raise ValueError(f"chaos.{camel(name)}: there is no such field{near(camel(name), map(camel, known))}")
+    for name, value in said.items():
+        wanted = list if name in ("kinds", "targets", "broker_ids") else int
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            raise ValueError(f"chaos.{camel(name)}={value!r}: it is a {'list' if wanted is list else 'whole number'}")
+    if "seed" not in said:
+        raise ValueError("chaos.seed: it must be said, so that the run can be had again")
+    return chaos(**said)
+
+
+def _kinds(names: Iterable[str] | None) -> list[Kind]:
+    if names is None:
+        return [kind for kind in KINDS.values() if kind.toxic is not None]
+    chosen = []
+    for name in names:
+        if name not in KINDS:
+            raise ValueError(f"kinds: there is no {name}{near(name, KINDS)}")
+        chosen.append(KINDS[name])
+    if not chosen:
+        raise ValueError("kinds: there must be one; leave it out for all of connections' bytes")
+    return chosen
+
+
+def _params(kind: Kind, broker_ids: Sequence[int], chance: ToxicChance) -> dict[str, Any]:
+    params = {camel(one.name): _value(kind, one, broker_ids, chance) for one in kind.parameters}
+    return {name: value for name, value in params.items() if value is not None}
+
+
+def _value(kind: Kind, parameter: Parameter, broker_ids: Sequence[int], chance: ToxicChance) -> Any:
+    if parameter.name == "broker_id" and broker_ids:
+        return broker_ids[chance.below(len(broker_ids))]
+    if parameter.choices:
+        return parameter.choices[chance.below(len(parameter.choices))]
+    if parameter.drawn is not None:
+        low, high = parameter.drawn
+        return (
+            chance.between(int(low), int(high))
+            if parameter.type == "int"
+            else round(low + (high - low) * chance.random(), 6)
+        )
+    if parameter.default is REQUIRED:
+        about = "say broker_ids" if parameter.name == "broker_id" else "chaos cannot draw it"
+        raise ValueError(f"kinds: {kind.name} must be told {camel(parameter.name)}: {about}")
+    return None
