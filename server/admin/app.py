@@ -9,7 +9,7 @@ from pathlib import Path
 from fastapi import Depends, FastAPI
 from fastapi.responses import FileResponse
 from fastapi.security import HTTPBearer
-from mockraft.server.admin import requests, system
+from mockraft.server.admin import requests, state, stubs, system, verification
 from mockraft.server.admin.guard import Guard
 from mockraft.server.admin.problems import REFUSALS, answer_problems
 from mockraft.server.admin.settings import AdminSettings
@@ -17,8 +17,8 @@ from mockraft.server.double import Double
 from starlette.staticfiles import StaticFiles
 
 PAGE = Path(__file__).parent / "page"
-PAGE_HEADERS = {"content-security-policy": "default-src 'self'; img-src 'self' data:"}
-ROUTERS = (system.router, requests.router)
+PAGE_HEADERS = {"content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'"}
+ROUTERS = (system.router, stubs.router, verification.router, requests.router, state.router)
 
 ABOUT = """Script, watch and ask a running mockraft controller, or quorum, from any language.
 

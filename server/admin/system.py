@@ -1,17 +1,23 @@
-"""Health and settings."""
+"""Health, settings, the clock, and the ways back to the beginning."""
 
 from __future__ import annotations
 
+import asyncio
 from importlib import metadata
 from typing import Literal
 
 from fastapi import APIRouter
 from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute
+from mockraft.server.admin.problems import ProblemError
+from mockraft.server.clock import VirtualClock
 from mockraft.server.double import Double
 from pydantic import Field
 
 router = APIRouter(route_class=StrictRoute, tags=["system"])
+
+ADVANCE_STEP_MS = 5_000
+"""The clock goes on by so much before others get their turn."""
 
 
 class BrokerCounts(Model):
@@ -32,11 +38,17 @@ class Health(Model):
     brokers: BrokerCounts
     requests: int = Field(description="Requests answered since the start.")
     failures: int = Field(description="Requests and ticks in which mockraft itself broke; see `failure` of requests.")
+    unmatched: int = Field(description="Requests held that a strict script did not expect.")
+    stubs: int = Field(description="Stubs that are switched on.")
+    leader_id: int | None = Field(description="The active controller.")
+    epoch: int = Field(description="Its epoch.")
+    now_ms: int = Field(description="The controller's clock, milliseconds since 1970.")
 
 
 class Settings(Model):
     """What may be changed while the controller runs."""
 
+    strict: bool = Field(description="Whether a request that no stub matches is marked `unmatched`; it is answered.")
     journal_enabled: bool = Field(description="Whether requests are kept.")
     journal_entries_max: int = Field(description="How many requests are kept, the newest.", ge=1, le=10_000_000)
 
@@ -44,8 +56,28 @@ class Settings(Model):
 class SettingsChange(Model):
     """The settings to change; the others stay."""
 
+    strict: bool | None = None
     journal_enabled: bool | None = None
     journal_entries_max: int | None = Field(default=None, ge=1, le=10_000_000)
+
+
+class ClockNow(Model):
+    """The controller's time, milliseconds since 1970."""
+
+    now_ms: int
+    virtual: bool = Field(description="Whether it stands still until it is moved.")
+
+
+class Advance(Model):
+    """How far to move the clock, in milliseconds."""
+
+    ms: int = Field(ge=0, le=86_400_000, examples=[9_000])
+
+
+class Reset(Model):
+    """What else to reset."""
+
+    state: bool = Field(default=False, description="Also begin with a new log; brokers must not outlive it.")
 
 
 @router.get("/v1/health")
@@ -54,6 +86,7 @@ async def health(double: TheDouble) -> Health:
     nodes = double.nodes()
     first = next(iter(nodes.values()))
     brokers = first.controller.image.cluster.brokers
+    quorum = double.state.quorum()
     return Health(
         version=metadata.version("mockraft"),
         cluster_id=first.config.cluster_id,
@@ -62,6 +95,11 @@ async def health(double: TheDouble) -> Health:
         brokers=BrokerCounts(total=len(brokers), fenced=sum(1 for each in brokers.values() if each.fenced)),
         requests=sum(journal.exchanges_by_api.total() for journal in double.journals.values()),
         failures=sum(journal.failures for journal in double.journals.values()),
+        unmatched=sum(len(journal.unmatched()) for journal in double.journals.values()),
+        stubs=sum(each.enabled for each in double.script.rack.stubs),
+        leader_id=quorum.leader_id,
+        epoch=quorum.epoch,
+        now_ms=double.now_ms,
     )
 
 
@@ -74,6 +112,8 @@ async def settings(double: TheDouble) -> Settings:
 @router.patch("/v1/settings")
 async def change_settings(change: SettingsChange, double: TheDouble) -> Settings:
     """Change some settings; gives them all."""
+    if change.strict is not None:
+        double.script.rack.strict = change.strict
     for journal in double.journals.values():
         if change.journal_enabled is not None:
             journal.enabled = change.journal_enabled
@@ -82,9 +122,53 @@ async def change_settings(change: SettingsChange, double: TheDouble) -> Settings
     return _settings(double)
 
 
+@router.get("/v1/clock")
+async def clock(double: TheDouble) -> ClockNow:
+    """What time it is for the controller."""
+    return _clock(double)
+
+
+@router.post("/v1/clock/advance")
+async def advance(body: Advance, double: TheDouble) -> ClockNow:
+    """Move a virtual clock on (`mockraft serve --virtual-clock`): sessions end and periodic work runs, at its time."""
+    left = body.ms
+    try:
+        while left:
+            double.advance(step := min(left, ADVANCE_STEP_MS))
+            left -= step
+            await asyncio.sleep(0)
+    except ValueError as error:
+        raise ProblemError(409, str(error)) from error
+    return _clock(double)
+
+
+@router.post("/v1/restart", status_code=204)
+async def restart(double: TheDouble) -> None:
+    """Restart the controller in place, with its log; connections break. Not for a node of a quorum."""
+    try:
+        double.restart()
+    except (ValueError, RuntimeError) as error:
+        raise ProblemError(409, str(error)) from error
+
+
+@router.post("/v1/reset", status_code=204)
+async def reset(double: TheDouble, body: Reset | None = None) -> None:
+    """Take away stubs, faults, scenarios and the journal's entries, between two tests."""
+    try:
+        double.reset(state=body is not None and body.state)
+    except (ValueError, RuntimeError) as error:
+        raise ProblemError(409, str(error)) from error
+
+
+def _clock(double: Double) -> ClockNow:
+    virtual = isinstance(next(iter(double.nodes().values())).clock, VirtualClock)
+    return ClockNow(now_ms=double.now_ms, virtual=virtual)
+
+
 def _settings(double: Double) -> Settings:
     journal = next(iter(double.journals.values()))
     return Settings(
+        strict=double.script.rack.strict,
         journal_enabled=journal.enabled,
         journal_entries_max=journal.entries_max,
     )

@@ -1,0 +1,249 @@
+"""What the controller knows, and commands that change it as a broker or an operator would."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path as FilePath
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from mockraft.server.admin import view_models as views
+from mockraft.server.admin.access import TheDouble
+from mockraft.server.admin.json_bodies import Model, StrictRoute, compact, in_turns, json_response
+from mockraft.server.admin.problems import ProblemError, field_named
+from mockraft.server.double import Double
+from pydantic import Field
+
+router = APIRouter(route_class=StrictRoute, tags=["state"])
+
+OCTETS = "application/octet-stream"
+FILE_BODY = {"content": {OCTETS: {"schema": {"type": "string", "format": "binary"}}}}
+
+BrokerId = Annotated[int, Path(alias="brokerId", description="Id of the broker.")]
+
+
+class LogDirId(Model):
+    """A log directory."""
+
+    id: str = Field(description="The directory's id, as the broker's view has it.")
+
+
+class Election(Model):
+    """A partition, and who shall lead it."""
+
+    topic: str
+    partition: int = Field(ge=0, le=2**31 - 1)
+    leader: int | None = Field(default=None, description="A replica; the preferred one when it is left out.")
+    unclean: bool = Field(default=False, description="Also one that is not in sync; the ISR is that one alone then.")
+
+
+class NodeId(Model):
+    """A node of the quorum."""
+
+    node: int
+
+
+class Records(Model):
+    """Records of the metadata log."""
+
+    records: list[views.Record]
+    from_: int = Field(alias="from", description="Offset of the first.")
+    end_offset: int = Field(description="Offset after the last record of the log.")
+
+
+class NewRecord(Model):
+    """A metadata record in Kafka's own JSON form; the version that fits is taken when none is said."""
+
+    type: str = Field(examples=["ConfigRecord"])
+    version: int | None = None
+    record: dict[str, Any] = Field(
+        examples=[{"resourceType": 2, "resourceName": "orders", "name": "retention.ms", "value": "1000"}]
+    )
+
+
+class NewRecords(Model):
+    """Records to write as one batch."""
+
+    records: list[NewRecord] = Field(min_length=1)
+
+
+@contextlib.contextmanager
+def _commanding() -> Iterator[None]:
+    """Make a 409 of what a command cannot do as things stand."""
+    try:
+        yield
+    except (ValueError, RuntimeError) as error:
+        raise ProblemError(409, str(error)) from error
+
+
+@router.get("/v1/state", response_model=views.State)
+async def whole_state(request: Request, double: TheDouble) -> Response:
+    """All that the controller knows, but for the log."""
+    return json_response(request, double.state.to_json())
+
+
+@router.get("/v1/quorum", response_model=views.Quorum)
+async def quorum(request: Request, double: TheDouble) -> Response:
+    """Who leads, who votes, who follows."""
+    return json_response(request, double.state.quorum().to_json())
+
+
+@router.post("/v1/quorum/elect", status_code=204)
+async def elect_controller(body: NodeId, double: TheDouble) -> None:
+    """Have a node of the quorum stand for election now."""
+    with _commanding():
+        double.state.elect_controller(body.node)
+
+
+@router.post("/v1/quorum/resign", status_code=204)
+async def resign(double: TheDouble) -> None:
+    """Have the active controller give up its epoch."""
+    with _commanding():
+        double.state.resign()
+
+
+@router.get("/v1/brokers", response_model=views.Brokers)
+async def brokers(request: Request, double: TheDouble) -> Response:
+    """The registered brokers, by id."""
+    return json_response(request, {"brokers": [each.to_json() for each in double.state.brokers()]})
+
+
+@router.get("/v1/brokers/{brokerId}", response_model=views.Broker)
+async def broker(broker_id: BrokerId, double: TheDouble) -> Response:
+    """One of them."""
+    return _broker(double, broker_id)
+
+
+@router.post("/v1/brokers/{brokerId}/fence", response_model=views.Broker)
+async def fence(broker_id: BrokerId, double: TheDouble) -> Response:
+    """Fence a broker; its next heartbeat that does not ask to be fenced unfences it again."""
+    return _commanded(double, broker_id, lambda: double.state.fence(broker_id))
+
+
+@router.post("/v1/brokers/{brokerId}/unfence", response_model=views.Broker)
+async def unfence(broker_id: BrokerId, double: TheDouble) -> Response:
+    """Unfence a broker and renew its session."""
+    return _commanded(double, broker_id, lambda: double.state.unfence(broker_id))
+
+
+@router.post("/v1/brokers/{brokerId}/expire-session", response_model=views.Broker)
+async def expire_session(broker_id: BrokerId, double: TheDouble) -> Response:
+    """Have a broker's session be over now: it is fenced, until its next heartbeat."""
+    return _commanded(double, broker_id, lambda: double.state.expire_session(broker_id))
+
+
+@router.post("/v1/brokers/{brokerId}/fail-log-dir", response_model=views.Broker)
+async def fail_log_dir(broker_id: BrokerId, body: LogDirId, double: TheDouble) -> Response:
+    """Take a log directory as offline, as when the broker says so."""
+    return _commanded(double, broker_id, lambda: double.state.fail_log_dir(broker_id, body.id))
+
+
+@router.post("/v1/brokers/{brokerId}/unregister", status_code=204)
+async def unregister(broker_id: BrokerId, double: TheDouble) -> None:
+    """Forget a broker, as UnregisterBroker does."""
+    _broker(double, broker_id)
+    with _commanding():
+        double.state.unregister(broker_id)
+
+
+@router.get("/v1/topics", response_model=views.Topics)
+async def topics(request: Request, double: TheDouble) -> Response:
+    """The topics with their partitions, by name."""
+    return json_response(request, {"topics": [each.to_json() for each in double.state.topics()]})
+
+
+@router.post("/v1/elections", response_model=views.Partition)
+async def elect(body: Election, double: TheDouble) -> Response:
+    """Make a replica the leader of a partition; gives the partition as it is then."""
+    with _commanding():
+        found = double.state.elect(body.topic, body.partition, body.leader, unclean=body.unclean)
+    return Response(compact(found.to_json()), media_type="application/json")
+
+
+@router.get("/v1/records", response_model=Records)
+async def records(
+    double: TheDouble,
+    from_offset: Annotated[int, Query(alias="from", description="A negative one counts from the end.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
+) -> StreamingResponse:
+    """Records of the metadata log, control records too, as Kafka's JSON; what a snapshot replaced is gone."""
+    found = double.state.metadata_log(from_offset, limit)
+    end = double.state.quorum().log_end_offset
+    first = found[0].offset if found else max(0, min(from_offset, end))
+
+    def texts() -> Iterator[str]:
+        yield f'{{"from":{first},"endOffset":{end},"records":['
+        for index, each in enumerate(found):
+            yield ("," if index else "") + compact(each.to_json())
+        yield "]}"
+
+    return StreamingResponse(in_turns(texts(), 50), media_type="application/json")
+
+
+@router.post("/v1/records", status_code=201, response_model=Records)
+async def append(body: NewRecords, double: TheDouble) -> Response:
+    """Write metadata records as one batch: all of them, or none when one does not follow from the state."""
+    trees = [each.model_dump(by_alias=True, exclude_none=True) for each in body.records]
+    try:
+        with field_named("records"):
+            written = double.state.append(trees)
+    except RuntimeError as error:
+        raise ProblemError(409, str(error)) from error
+    end = double.state.quorum().log_end_offset
+    tree = {"from": written[0].offset, "endOffset": end, "records": [each.to_json() for each in written]}
+    return Response(compact(tree), 201, media_type="application/json")
+
+
+@router.get("/v1/snapshots", response_model=views.Snapshots)
+async def snapshots(request: Request, double: TheDouble) -> Response:
+    """The snapshots that are kept, oldest first."""
+    return json_response(request, {"snapshots": [each.to_json() for each in double.state.snapshots()]})
+
+
+@router.post("/v1/snapshots", status_code=201, response_model=views.Snapshot)
+async def snapshot(double: TheDouble) -> Response:
+    """Write a snapshot of all that is committed; the newest there is where nothing is new."""
+    with _commanding():
+        found = double.state.snapshot()
+    return Response(compact(found.to_json()), 201, media_type="application/json")
+
+
+@router.get("/v1/state/file", response_class=Response, responses={200: FILE_BODY})
+async def save(double: TheDouble) -> Response:
+    """The whole state as a file, a snapshot as Kafka writes it: for PUT, `Controller(state=…)` and Kafka's tools."""
+    with tempfile.TemporaryDirectory(prefix="mockraft-state-") as folder:
+        path = FilePath(folder) / "state.checkpoint"
+        with _commanding():
+            double.state.save(path)
+        data = await asyncio.to_thread(path.read_bytes)
+    return Response(data, media_type=OCTETS)
+
+
+@router.put("/v1/state/file", status_code=204, openapi_extra={"requestBody": {"required": True, **FILE_BODY}})
+async def load(request: Request, double: TheDouble) -> None:
+    """Begin anew with a saved state; connections break. Not with a data directory, and not with a quorum."""
+    data = await request.body()
+    with tempfile.TemporaryDirectory(prefix="mockraft-state-") as folder:
+        path = FilePath(folder) / "state.checkpoint"
+        await asyncio.to_thread(path.write_bytes, data)
+        with _commanding():
+            double.load(path)
+
+
+def _broker(double: Double, broker_id: int) -> Response:
+    try:
+        tree = double.state.broker(broker_id).to_json()
+    except ValueError as error:
+        raise ProblemError(404, str(error), parameter="brokerId") from error
+    return Response(compact(tree), media_type="application/json")
+
+
+def _commanded(double: Double, broker_id: int, command: Callable[[], None]) -> Response:
+    _broker(double, broker_id)
+    with _commanding():
+        command()
+    return _broker(double, broker_id)

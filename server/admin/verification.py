@@ -1,0 +1,185 @@
+"""Counting, finding and verifying requests; what was not expected, and what came near."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from mockraft.server.admin.access import TheDouble
+from mockraft.server.admin.json_bodies import Model, StrictRoute, json_response
+from mockraft.server.admin.problems import ProblemError, field_named
+from mockraft.server.admin.request_models import RequestDetail, RequestSummary
+from mockraft.server.admin.requests import held
+from mockraft.server.admin.stub_schema import MatchBody
+from mockraft.server.double import Double
+from mockraft.server.journal import Exchange, VerificationError, merged, verify, when
+from mockraft.server.stubs.match import Match
+from pydantic import Field
+
+router = APIRouter(route_class=StrictRoute, tags=["requests"])
+
+WITHIN_MS_MAX = 600_000
+
+
+class Wanted(Model):
+    """Which requests."""
+
+    match: MatchBody | None = Field(default=None, description="What they are like; any when it is left out.")
+    since: int = Field(default=0, ge=0, description="Only requests with a greater id.")
+
+    def read(self) -> Match:
+        """The match. ProblemError."""
+        with field_named("match"):
+            return Match.from_json(self.match.root if self.match else {})
+
+
+class Find(Wanted):
+    """Which requests to give, and how."""
+
+    limit: int = Field(default=100, ge=1, le=1_000, description="The newest so many.")
+    summary: bool = Field(default=True, description="Without the decoded bodies.")
+
+
+class Found(Model):
+    """Requests, oldest first."""
+
+    requests: list[RequestDetail | RequestSummary]
+
+
+class Verify(Wanted):
+    """How many requests there must be; at least one when no number is given."""
+
+    count: int | None = Field(default=None, ge=0)
+    at_least: int | None = Field(default=None, ge=0)
+    at_most: int | None = Field(default=None, ge=0)
+    within_ms: int = Field(
+        default=0, ge=0, le=WITHIN_MS_MAX, description="How long to wait, in real time, until there are enough."
+    )
+
+
+class Count(Model):
+    """How many there are."""
+
+    count: int
+
+
+class Verification(Model):
+    """Whether that is so; when not, `report` says it to a person: what came near, and what happened."""
+
+    verified: bool
+    count: int
+    report: str | None
+
+
+class Condition(Model):
+    """One condition of a match: what was wanted, what there was."""
+
+    field: str
+    expected: Any
+    actual: Any
+    held: bool
+
+
+class NearMiss(Model):
+    """A request and a stub that nearly matched it; distance 0 is a match, 1 nothing in common."""
+
+    stub: str | None
+    request: int | None
+    distance: float
+    conditions: list[Condition]
+
+
+class NearMisses(Model):
+    """Near misses, of each request the best first."""
+
+    near_misses: list[NearMiss]
+
+
+@router.post("/v1/requests/count")
+async def count_requests(body: Wanted, double: TheDouble) -> Count:
+    """How many requests match."""
+    return Count(count=len(held(double, body.read(), body.since)))
+
+
+@router.post("/v1/requests/find", response_model=Found)
+async def find_requests(body: Find, double: TheDouble) -> Response:
+    """The requests that match."""
+    found = held(double, body.read(), body.since)[-body.limit :]
+    return await _found(None, found, summary=body.summary)
+
+
+@router.post("/v1/requests/verify")
+async def verify_requests(body: Verify, double: TheDouble) -> Verification:
+    """Whether so many requests match, if need be after some time. 200 either way: read `verified`."""
+    match = body.read()
+    enough = next((n for n in (body.at_least, body.count) if n is not None), 1)
+    if body.within_ms and enough:
+        await _wait(double, match, enough, body.since, body.within_ms)
+    numbers = {"n": body.count, "at_least": body.at_least, "at_most": body.at_most}
+
+    def near(others: Any) -> list[str]:
+        return [miss.describe() for miss in double.script.rack.near_misses(match, others)]
+
+    with field_named():
+        try:
+            found = verify(merged(double.journals.values(), body.since), match, near=near, **numbers)  # type: ignore[arg-type]
+        except VerificationError as error:
+            return Verification(verified=False, count=len(held(double, match, body.since)), report=str(error))
+    return Verification(verified=True, count=len(found), report=None)
+
+
+@router.get("/v1/requests/unmatched", response_model=Found)
+async def unmatched_requests(
+    request: Request, double: TheDouble, limit: Annotated[int, Query(ge=1, le=1_000)] = 100
+) -> Response:
+    """The newest requests that a strict script did not expect (`PATCH /v1/settings {"strict": true}`)."""
+    return await _found(request, _unmatched(double, limit), summary=True)
+
+
+@router.get("/v1/requests/unmatched/near-misses", response_model=NearMisses)
+async def near_misses_of_unmatched(
+    request: Request, double: TheDouble, limit: Annotated[int, Query(ge=1, le=100)] = 10
+) -> Response:
+    """For the newest unexpected requests, the stubs that came nearest, condition by condition."""
+    misses = [miss for each in _unmatched(double, limit) for miss in double.script.rack.near_misses(each)]
+    return json_response(request, {"nearMisses": [miss.to_json() for miss in misses]})
+
+
+@router.get("/v1/requests/{requestId}/near-misses", response_model=NearMisses)
+async def near_misses_of_request(
+    request: Request, request_id: Annotated[int, Path(alias="requestId", ge=1)], double: TheDouble
+) -> Response:
+    """The stubs that came nearest to one request."""
+    for exchange in held(double, since=request_id - 1)[:1]:
+        if exchange.id == request_id:
+            misses = double.script.rack.near_misses(exchange)
+            return json_response(request, {"nearMisses": [miss.to_json() for miss in misses]})
+    raise ProblemError(404, f"request {request_id} is not held", parameter="requestId")
+
+
+async def _wait(double: Double, match: Match, n: int, since: int, within_ms: int) -> None:
+    """Until so many match or the time is over."""
+    enough: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    stop = when(
+        double.journals.values(), match, n, lambda found, error: enough.done() or enough.set_result(None), since
+    )
+    try:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(enough, within_ms / 1000)
+    finally:
+        stop()
+
+
+def _unmatched(double: Double, limit: int) -> list[Exchange]:
+    return held(double, lambda exchange: exchange.unmatched)[-limit:]
+
+
+async def _found(request: Request | None, exchanges: list[Exchange], *, summary: bool) -> Response:
+    trees = []
+    for count, exchange in enumerate(exchanges):
+        if count % 50 == 0:
+            await asyncio.sleep(0)
+        trees.append(exchange.summary() if summary else exchange.to_json())
+    return json_response(request, {"requests": trees})
