@@ -9,7 +9,7 @@ from pathlib import Path
 from fastapi import Depends, FastAPI
 from fastapi.responses import FileResponse
 from fastapi.security import HTTPBearer
-from mockraft.server.admin import requests, state, stubs, system, verification
+from mockraft.server.admin import faults, requests, state, stubs, system, verification
 from mockraft.server.admin.guard import Guard
 from mockraft.server.admin.problems import REFUSALS, answer_problems
 from mockraft.server.admin.settings import AdminSettings
@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 PAGE = Path(__file__).parent / "page"
 PAGE_HEADERS = {"content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'"}
-ROUTERS = (system.router, stubs.router, verification.router, requests.router, state.router)
+ROUTERS = (system.router, stubs.router, faults.router, verification.router, requests.router, state.router)
 
 ABOUT = """Script, watch and ask a running mockraft controller, or quorum, from any language.
 

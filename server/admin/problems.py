@@ -20,6 +20,9 @@ _TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 """RFC 9110's words, where older Pythons have others."""
 
 
+_PATH = re.compile(r"(\w+(?:\[\d+\]|\.\w+)*)(=|: )")
+
+
 class FieldError(BaseModel):
     """One thing that is wrong, and where."""
 
@@ -81,11 +84,22 @@ def pointer_of(path: str | None, prefix: Sequence[str | int] = ()) -> str:
 
 @contextlib.contextmanager
 def field_named(*prefix: str | int) -> Iterator[None]:
-    """Make a 422 of the ValueError of whatever reads a body; its `field`, if it has one, becomes the pointer."""
+    """Make a 422 of the ValueError of whatever reads a body; its `field`, or how its text begins, says where."""
     try:
         yield
     except ValueError as error:
-        raise ProblemError(422, str(error), pointer=pointer_of(getattr(error, "field", None), prefix)) from error
+        path = getattr(error, "field", None) or _path_in(str(error))
+        raise ProblemError(422, str(error), pointer=pointer_of(path, prefix)) from error
+
+
+def _path_in(text: str) -> str:
+    """The path that an error's text begins with: of `plan[0]: fault.kind='x': …` it is plan[0].fault.kind."""
+    path = ""
+    while found := _PATH.match(text):
+        path, text = f"{path}.{found[1]}", text[found.end() :]
+        if found[2] == "=":
+            break
+    return path
 
 
 REFUSALS: dict[int | str, dict[str, Any]] = {

@@ -20,6 +20,7 @@ class RequestSummary(Model):
     api_version: int
     correlation_id: int
     client_id: str | None = Field(examples=["1"])
+    peer: str | None = Field(description="Address of the client.", examples=["127.0.0.1:40000"])
     principal: str = Field(examples=["User:ANONYMOUS"])
     broker_id: int | None = Field(description="Who asked, where that was said.", examples=[1])
     served_by: str = Field(description="`controller`, or `stub ID`.", examples=["controller"])

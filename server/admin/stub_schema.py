@@ -93,7 +93,9 @@ def _trigger() -> Schema:
     for name, kind in TRIGGERS.items():
         value: Schema = {"const": True}
         if kind.parameter is not None:
-            value = _types(next(hint for field, hint in get_type_hints(kind).items() if camel(field) == kind.parameter))
+            value = plain_type(
+                next(hint for field, hint in get_type_hints(kind).items() if camel(field) == kind.parameter)
+            )
             value |= {"minimum": 0, "maximum": 1} if value["type"] == "number" else {"minimum": 1}
         seed = {"seed": {"type": "integer"}} if any(field.name == "seed" for field in fields(kind)) else {}
         forms.append(
@@ -138,7 +140,7 @@ def _parameters(kind: type) -> Schema:
     own = [field for field in fields(kind) if field.init]
     return {
         "type": "object",
-        "properties": {camel(field.name): _types(hints[field.name]) for field in own},
+        "properties": {camel(field.name): plain_type(hints[field.name]) for field in own},
         "required": [
             camel(field.name) for field in own if field.default is MISSING and field.default_factory is MISSING
         ],
@@ -146,7 +148,8 @@ def _parameters(kind: type) -> Schema:
     }
 
 
-def _types(hint: Any) -> Schema:
+def plain_type(hint: Any) -> Schema:
+    """The schema of a plain type or a union of some; of others, that of anything."""
     if hint in _PLAIN:
         return {"type": _PLAIN[hint]}
     if isinstance(hint, UnionType) and all(each in _PLAIN for each in get_args(hint)):
@@ -154,7 +157,7 @@ def _types(hint: Any) -> Schema:
     return {}
 
 
-class _Tabled(RootModel[dict[str, Any]]):
+class Tabled(RootModel[dict[str, Any]]):
     """An object that the double reads, and whose schema comes from the double's tables."""
 
     @classmethod
@@ -172,7 +175,7 @@ class _Tabled(RootModel[dict[str, Any]]):
         return named
 
 
-class MatchBody(_Tabled):
+class MatchBody(Tabled):
     """A match."""
 
     @classmethod
@@ -181,7 +184,7 @@ class MatchBody(_Tabled):
         return match_schema()
 
 
-class StubBody(_Tabled):
+class StubBody(Tabled):
     """A stub."""
 
     @classmethod

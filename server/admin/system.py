@@ -40,6 +40,7 @@ class Health(Model):
     failures: int = Field(description="Requests and ticks in which mockraft itself broke; see `failure` of requests.")
     unmatched: int = Field(description="Requests held that a strict script did not expect.")
     stubs: int = Field(description="Stubs that are switched on.")
+    faults: int = Field(description="Faults that are switched on.")
     leader_id: int | None = Field(description="The active controller.")
     epoch: int = Field(description="Its epoch.")
     now_ms: int = Field(description="The controller's clock, milliseconds since 1970.")
@@ -97,6 +98,7 @@ async def health(double: TheDouble) -> Health:
         failures=sum(journal.failures for journal in double.journals.values()),
         unmatched=sum(len(journal.unmatched()) for journal in double.journals.values()),
         stubs=sum(each.enabled for each in double.script.rack.stubs),
+        faults=len(double.script.faults.active),
         leader_id=quorum.leader_id,
         epoch=quorum.epoch,
         now_ms=double.now_ms,

@@ -110,7 +110,7 @@ class Answer(Action):
     summary: ClassVar[str] = (
         "This response: its fields as JSON, the others at their defaults. The controller does not see the request."
     )
-    example: ClassVar[Any] = {"isFenced": True, "brokerEpoch": 7}
+    example: ClassVar[Any] = {"isFenced": True, "shouldShutDown": False}
     main: ClassVar[str | None] = "body"
     takes_whole: ClassVar[bool] = True
 
