@@ -191,6 +191,7 @@ def serve(
     admin_host: admin.AdminHost = "127.0.0.1",
     admin_token_file: admin.AdminTokenFile = None,
     admin_insecure: admin.AdminInsecure = False,
+    virtual_clock: admin.VirtualClock = False,
     seed: Seed = None,
     frame_bytes_max: FrameBytesMax = 104_857_600,
     connections_max: ConnectionsMax = 50_000,
@@ -269,6 +270,7 @@ def _in_options(text: str) -> str:
 
 async def _run(config: ControllerConfig, chance: random.Random, options: Mapping[str, Any]) -> int:
     """Serve until a signal; gives the exit code."""
+    from mockraft.server.clock import VirtualClock
     from mockraft.server.controller.data_dir import DataDirError
     from mockraft.server.double import Double
     from mockraft.server.stubs.script import Script
@@ -276,7 +278,9 @@ async def _run(config: ControllerConfig, chance: random.Random, options: Mapping
     controllers: int = options["controllers"]
     script = Script()
     try:
-        running, nodes = await quorum.start(config, controllers, chance, script)
+        running, nodes = await quorum.start(
+            config, controllers, chance, script, VirtualClock() if options["virtual_clock"] else None
+        )
     except DataDirError as error:
         return _fail(DATA_DIR_UNUSABLE, str(error))
     except OSError as error:

@@ -28,10 +28,18 @@ AdminInsecure = Annotated[
     bool, typer.Option("--admin-insecure", help="Open the admin API to other machines without a token.")
 ]
 
+VirtualClock = Annotated[
+    bool,
+    typer.Option("--virtual-clock", help="Time stands still until POST /v1/clock/advance; one controller only."),
+]
+
 
 def checked(options: Mapping[str, Any]) -> AdminSettings | None:
     """How the admin API listens, None for not at all. BadParameter."""
     said = options["admin_port"]
+    if options["virtual_clock"] and (said == OFF or options["controllers"] > 1 or options["brokers"]):
+        about = "who moves it needs --admin-port; elections and simulated brokers need time that goes by itself"
+        raise typer.BadParameter(about, param_hint="--virtual-clock")
     if said == OFF:
         return None
     if not said.isdecimal() or int(said) > 65_535:

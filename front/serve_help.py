@@ -48,6 +48,7 @@ GROUPS = {
         "admin_host",
         "admin_token_file",
         "admin_insecure",
+        "virtual_clock",
     ),
     "Cluster": (
         "cluster_id",

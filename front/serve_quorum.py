@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
+    from mockraft.server.clock import Clock
     from mockraft.server.config import ControllerConfig
     from mockraft.server.running import RunningController
     from mockraft.server.running_quorum import RunningQuorum
@@ -68,7 +69,11 @@ def first_data_dir(options: Mapping[str, Any]) -> Path | None:
 
 
 async def start(
-    config: ControllerConfig, controllers: int, chance: random.Random, script: Script | None = None
+    config: ControllerConfig,
+    controllers: int,
+    chance: random.Random,
+    script: Script | None = None,
+    clock: Clock | None = None,
 ) -> tuple[RunningController | RunningQuorum, dict[int, RunningController]]:
     """Start the controllers and give what runs and its nodes by id; several have a leader by then.
 
@@ -77,10 +82,10 @@ async def start(
     if controllers == 1:
         from mockraft.server.running import RunningController
 
-        running = await RunningController.start(config, chance=chance, script=script)
+        running = await RunningController.start(config, clock, chance, script=script)
         return running, {config.node_id: running}
     from mockraft.server.running_quorum import RunningQuorum
 
-    quorum = await RunningQuorum.start(config, controllers, chance=chance, script=script)
+    quorum = await RunningQuorum.start(config, controllers, clock, chance, script)
     await quorum.wait_for_leader()
     return quorum, quorum.nodes

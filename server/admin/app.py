@@ -11,6 +11,7 @@ from fastapi.responses import FileResponse
 from fastapi.security import HTTPBearer
 from mockraft.server.admin import faults, requests, state, stubs, system, verification
 from mockraft.server.admin.guard import Guard
+from mockraft.server.admin.metrics import Metrics
 from mockraft.server.admin.problems import REFUSALS, answer_problems
 from mockraft.server.admin.settings import AdminSettings
 from mockraft.server.double import Double
@@ -41,6 +42,7 @@ def create_app(double: Double, settings: AdminSettings | None = None, stopping: 
         dependencies=[Depends(HTTPBearer(auto_error=False))] if settings.token else [],
     )
     app.state.double = double
+    app.state.metrics = Metrics(double)
     app.state.stopping = stopping or asyncio.Event()
     answer_problems(app)
     for router in ROUTERS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
+import io
 import operator
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Annotated
@@ -16,11 +17,12 @@ from mockraft.server.admin.json_bodies import StrictRoute, compact, in_turns, ta
 from mockraft.server.admin.problems import ProblemError
 from mockraft.server.admin.request_models import RequestDetail, Requests
 from mockraft.server.double import Double
-from mockraft.server.journal import Exchange
+from mockraft.server.journal import Exchange, merged, write_pcapng
 
 router = APIRouter(route_class=StrictRoute, tags=["requests"])
 
 LIMIT_MAX = 20_000
+PCAPNG = "application/vnd.tcpdump.pcap"
 STREAM_TURN_S = 0.1
 STREAM_EVENT_REQUESTS_MAX = 1_000
 STREAM_PING_S = 15.0
@@ -192,3 +194,18 @@ async def requests_as_json_lines(double: TheDouble, node: OneNode) -> StreamingR
     journals = [journal for node_id, journal in double.journals.items() if node in (None, node_id)]
     lines = (line + "\n" for journal in journals for line in journal.json_lines())
     return StreamingResponse(in_turns(lines, SEARCH_TURN), media_type="application/jsonl")
+
+
+@router.get(
+    "/v1/requests.pcapng",
+    response_class=Response,
+    responses={200: {"content": {PCAPNG: {"schema": {"type": "string", "format": "binary"}}}}},
+)
+async def requests_as_capture(double: TheDouble, node: OneNode) -> Response:
+    """The requests and answers in the journal as a capture, for Wireshark."""
+    nodes = {node_id: running for node_id, running in double.nodes().items() if node in (None, node_id)}
+    entries = list(merged([running.node.journal for running in nodes.values()]))
+    servers = {node_id: (running.config.voter_host, running.config.voter_port) for node_id, running in nodes.items()}
+    file = io.BytesIO()
+    await asyncio.to_thread(write_pcapng, file, entries, servers)
+    return Response(file.getvalue(), media_type=PCAPNG)

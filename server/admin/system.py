@@ -6,9 +6,10 @@ import asyncio
 from importlib import metadata
 from typing import Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request, Response
 from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute
+from mockraft.server.admin.metrics import CONTENT_TYPE
 from mockraft.server.admin.problems import ProblemError
 from mockraft.server.clock import VirtualClock
 from mockraft.server.double import Double
@@ -103,6 +104,16 @@ async def health(double: TheDouble) -> Health:
         epoch=quorum.epoch,
         now_ms=double.now_ms,
     )
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics(request: Request) -> Response:
+    """Metrics for Prometheus, under the names of Kafka's controllers."""
+    return Response(request.app.state.metrics.text(), media_type=CONTENT_TYPE)
 
 
 @router.get("/v1/settings")

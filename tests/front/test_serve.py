@@ -163,6 +163,7 @@ def test_says_when_the_port_is_taken(serve: Callable[..., Served]) -> None:
         ("--cluster-id", "with space"),
         ("--port", "70000"),
         ("--admin-port", "on"),
+        ("--virtual-clock",),
         ("--admin-port", "70000"),
         ("--admin-port", "0", "--admin-host", "0.0.0.0"),
         ("--admin-port", "0", "--admin-token-file", "nowhere"),

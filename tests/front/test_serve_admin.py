@@ -58,6 +58,12 @@ def test_the_token_comes_out_of_a_file(serve: Serve, tmp_path: Path) -> None:
     assert "requests" in get(f"{url}/v1/requests", "secret")
 
 
+def test_a_virtual_clock_stands_still(serve: Serve) -> None:
+    _, url = serve("--virtual-clock")
+    assert get(f"{url}/v1/clock") == get(f"{url}/v1/clock")
+    assert get(f"{url}/v1/clock")["virtual"] is True
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_ends_cleanly_on_a_signal_though_somebody_streams(serve: Serve, number: signal.Signals) -> None:
     process, url = serve()

@@ -84,6 +84,14 @@ async def test_the_journal_is_given_as_json_lines(http: httpx.AsyncClient, ask: 
     assert [line["api"] for line in lines if "api" in line] == ["ApiVersions", "DescribeCluster"]
 
 
+async def test_the_journal_is_given_as_a_capture(http: httpx.AsyncClient, ask: Ask) -> None:
+    await ask()
+    answer = await http.get("/v1/requests.pcapng")
+    assert answer.headers["content-type"] == "application/vnd.tcpdump.pcap"
+    assert answer.content[:4] == bytes.fromhex("0a0d0d0a")
+    assert b"mockraft" in answer.content
+
+
 async def test_requests_are_streamed_as_they_come(controller: Controller, ask: Ask) -> None:
     stopping = asyncio.Event()
     stream = await stream_requests(controller.double, stopping, None, None, None)

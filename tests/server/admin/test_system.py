@@ -23,6 +23,12 @@ async def test_settings_are_changed_one_by_one(http: httpx.AsyncClient, controll
     assert (await http.get("/v1/settings")).json() == {**changed, "journalEnabled": False}
 
 
+async def test_metrics_are_given_to_prometheus(http: httpx.AsyncClient) -> None:
+    answer = await http.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert "# TYPE" in answer.text
+
+
 def test_every_operation_runs_in_the_controllers_own_thread() -> None:
     routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
     threaded = [route.path for route in routes if not inspect.iscoroutinefunction(route.endpoint)]
