@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 Serve = Callable[..., tuple[subprocess.Popen[str], str]]
 
 
