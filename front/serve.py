@@ -287,6 +287,7 @@ async def _run(config: ControllerConfig, chance: random.Random, options: Mapping
         if _is_about_address(error):
             return _fail(PORT_TAKEN, _cannot_listen(config, controllers, error))
         raise
+    double = Double(lambda: nodes, script)
     if options["stub_file"] is not None:
         script.load(options["stub_file"])
     loop = asyncio.get_running_loop()
@@ -300,7 +301,7 @@ async def _run(config: ControllerConfig, chance: random.Random, options: Mapping
         admin_url = admin.OFF
         if (settings := options["admin"]) is not None:
             try:
-                server = await admin.start(Double(lambda: nodes, script), settings)
+                server = await admin.start(double, settings)
             except OSError as error:
                 if _is_about_address(error):
                     return _fail(PORT_TAKEN, f"cannot listen on {settings.host}:{settings.port}: {error.strerror}")
