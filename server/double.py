@@ -78,8 +78,8 @@ class Double:
     def reset(self, *, state: bool = False) -> None:
         """Take away stubs, scenarios, faults and their plan, and what the journals hold; the port stays.
 
-        With `state` the controller is new too, and connections break: brokers that know its log can not go on with
-        another (a real one exits), so end them before. ValueError then for a data directory and for a quorum.
+        With `state` the controller begins anew too, and connections break: brokers that know its log can not go on
+        with another (a real one exits), so end them before. ValueError then for a data directory and for a quorum.
         """
         if state:
             self._alone.begin_anew()

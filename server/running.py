@@ -39,6 +39,7 @@ class RunningController:
         self.listener = listener
         self.clock = clock
         self._chance = chance
+        self._initial_state = node.config.initial_state
 
     @property
     def controller(self) -> Controller:
@@ -109,13 +110,14 @@ class RunningController:
         self._restart_with(self.config, keeps_log=True)
 
     def begin_anew(self, initial_state: Path | None = None) -> None:
-        """Forget all state, on the same port: as `restart`, with a log that is new, or begins with a saved state.
+        """Forget all state, on the same port: as `restart`, with a log that begins as at first, or with this state.
 
         ValueError for a controller with a data directory, whose log this would have to delete.
         """
         if self.config.data_dir is not None:
             raise ValueError(f"data_dir={self.config.data_dir}: its log is kept; only a log in memory can begin anew")
-        self._restart_with(dataclasses.replace(self.config, initial_state=initial_state), keeps_log=False)
+        begins_with = initial_state or self._initial_state
+        self._restart_with(dataclasses.replace(self.config, initial_state=begins_with), keeps_log=False)
 
     def _restart_with(self, config: ControllerConfig, *, keeps_log: bool) -> None:
         if not config.is_alone:

@@ -104,7 +104,12 @@ def check_applies(controller: Controller, told: Iterable[RecordAt]) -> None:
     """ValueError for a record that makes no sense as the state is: brokers that read it would break over it too."""
     from copy import deepcopy
 
-    trial = deepcopy(controller.image)
+    image = controller.image
+    # Registrations and partitions are values: the trial shares them.
+    values: list[Any] = [*image.cluster.brokers.values(), *image.cluster.controllers.values()]
+    for topic in image.topics.by_id.values():
+        values += topic.partitions.values()
+    trial = deepcopy(image, {id(value): value for value in values})
     for offset, (record, version) in enumerate(told, controller.log.end_offset):
         try:
             metadata_log_frame.encode(record, version)

@@ -41,6 +41,11 @@ def broker_views(controller: Controller, now_ms: int) -> list[BrokerView]:
     return [_broker_view(controller, brokers[number], fetched.get(number, -1)) for number in sorted(brokers)]
 
 
+def broker_view(controller: Controller, broker: BrokerRegistration, now_ms: int) -> BrokerView:
+    """One of them."""
+    return _broker_view(controller, broker, _fetched_offsets(controller, now_ms).get(broker.broker_id, -1))
+
+
 def topic_view(topic: Topic) -> TopicView:
     """One topic."""
     partitions = tuple(partition_view(number, topic.partitions[number]) for number in sorted(topic.partitions))

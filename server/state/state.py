@@ -54,8 +54,9 @@ class State:
 
     def broker(self, broker_id: int) -> BrokerView:
         """One of them."""
-        self._registration(self._running.controller, broker_id)
-        return next(broker for broker in self.brokers() if broker.broker_id == broker_id)
+        running = self._running
+        found = self._registration(running.controller, broker_id)
+        return reading.broker_view(running.controller, found, running.clock.now_ms())
 
     def topics(self) -> list[TopicView]:
         """The topics with their partitions, by name."""

@@ -52,6 +52,7 @@ class Rack:
         self._stubs: dict[str, Stub] = {}
         self._order: dict[str, int] = {}
         self._added = 0
+        self._of_faults: set[str] = set()
         self._shelves: dict[int, _Shelf] = {}
         self._held: dict[tuple[int, str, int | str], str] = {}
 
@@ -70,8 +71,11 @@ class Rack:
         self._strict = strict
         self._changed()
 
-    def add(self, stub: Stub) -> Stub:
-        """Put a stub in the way; gives the live one. StubError when its id is taken."""
+    def add(self, stub: Stub, *, of_fault: bool = False) -> Stub:
+        """Put a stub in the way; gives the live one. StubError when its id is taken.
+
+        One that is `of_fault` is never `unused`: its fault says whether it met anything.
+        """
         if stub.id in self._stubs:
             raise StubError(f"there is a stub {stub.id!r} already", "id")
         self._added += 1
@@ -80,6 +84,8 @@ class Rack:
             name = f"stub-{self._added}" if not name else f"{name}-{self._added}"
         live = replace(stub, id=name)
         self._order[name] = self._added
+        if of_fault:
+            self._of_faults.add(name)
         if live.scenario is not None:
             self.scenarios.setdefault(live.scenario.name, STARTED)
         return self._place(live)
@@ -126,7 +132,7 @@ class Rack:
 
     def unused(self) -> list[Stub]:
         """The stubs that are switched on and have never served."""
-        return [each for each in self.stubs if each.enabled and not each.called]
+        return [each for each in self.stubs if each.enabled and not each.called and each.id not in self._of_faults]
 
     def near_misses(self, subject: Any, exchanges: Iterable[Any] = (), limit: int = 3) -> list[NearMiss]:
         """What comes nearest: to an exchange, the stubs here; to a stub or a match, of these exchanges. Best first."""

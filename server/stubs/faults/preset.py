@@ -46,7 +46,7 @@ def fetch_scope(double: Double, params: Params) -> dict[str, Any]:
 def put(double: Double, *stubs: Stub) -> InForce:
     """Put stubs in the way, until they are taken away again."""
     rack = double.script.rack
-    live = [rack.add(each) for each in stubs]
+    live = [rack.add(each, of_fault=True) for each in stubs]
 
     def undo() -> None:
         for each in live:

@@ -47,6 +47,13 @@ async def test_a_running_controller_takes_a_saved_state_on_the_same_port(
     assert controller.port == port
 
 
+async def test_a_reset_goes_back_to_the_state_that_the_controller_began_with(saved: Callable[[], Path]) -> None:
+    async with Controller(state=saved()) as other:
+        other.double.state.unregister(1)
+        other.double.reset(state=True)
+        assert [broker.broker_id for broker in other.double.state.brokers()] == [1, 2, 3]
+
+
 async def test_a_snapshot_of_a_data_directory_is_a_state_too(tmp_path: Path) -> None:
     async with Controller(data_dir=tmp_path / "data", brokers=1) as controller:
         taken = controller.double.state.snapshot()

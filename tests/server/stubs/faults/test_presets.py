@@ -192,6 +192,13 @@ async def test_a_fenced_broker_stays_fenced_while_it_asks_not_to_be(broker: Brok
     assert not (await broker.heartbeat(want_fence=False)).is_fenced
 
 
+async def test_a_preset_says_itself_whether_it_met_anything_and_its_stubs_do_not(broker: Broker) -> None:
+    with Switch(broker, "fence", broker_id=1) as fence, Switch(broker, "throttle") as throttle:
+        script = broker.controller.double.script
+        assert script.rack.unused() == []
+        assert (fence.fired, script.faults.unfired()) == (1, [throttle])
+
+
 async def test_a_broker_that_is_not_registered_yet_is_fenced_when_it_is(broker: Broker) -> None:
     with Switch(broker, "fence", broker_id=4):
         assert [stub.match.broker_id for stub in broker.controller.double.script.rack.stubs] == [4]
