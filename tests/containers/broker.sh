@@ -7,6 +7,8 @@ env | grep '^KAFKA_' | while IFS='=' read -r name value; do
   key=$(echo "${name#KAFKA_}" | tr 'A-Z_' 'a-z.')
   echo "$key=$value" >> "$properties"
 done
-run() { /java/bin/java -Xmx160m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp '/kafka/*' "$@"; }
-run kafka.tools.StorageTool format -t "$CLUSTER_ID" -c "$properties"
-exec /java/bin/java -Xmx160m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp '/kafka/*' kafka.Kafka "$properties"
+# The logger that writes to stderr must be the first that is found.
+jars="$(echo /kafka/slf4j-*1.7.36.jar | tr ' ' ':'):/kafka/*"
+set -- /java/bin/java -Xmx160m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$jars"
+"$@" kafka.tools.StorageTool format -t "$CLUSTER_ID" -c "$properties"
+exec "$@" kafka.Kafka "$properties"

@@ -19,18 +19,23 @@ from .conftest import ROOT, run
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(900)]
 
-FILES = ("--file", str(ROOT / "docker" / "compose.yaml"), "--file", str(Path(__file__).parent / "compose.jars.yaml"))
+HERE = Path(__file__).parent
+FILES = ("--file", str(ROOT / "docker" / "compose.yaml"), "--file", str(HERE / "compose.jars.yaml"))
 
 
 @pytest.fixture
 def bootstrap_servers(image: str, base_image: str) -> Iterator[str]:
     """The two brokers of the compose file, from jars in place of Kafka's image."""
     ports = {name: str(free_port()) for name in ("ADMIN_PORT", "BROKER_1_PORT", "BROKER_2_PORT")}
+    java_directory = Path(os.path.realpath(java())).parents[1]
     environment = {
         "MOCKRAFT_IMAGE": image,
         "KAFKA_IMAGE": base_image,
         "KAFKA_JARS": str(jars_directory("4.3.1")),
-        "JAVA_DIRECTORY": str(Path(os.path.realpath(java())).parents[1]),
+        "BROKER_SCRIPT": str(HERE / "broker.sh"),
+        "JAVA_DIRECTORY": str(java_directory),
+        # Debian's Java has links to its configuration.
+        "JAVA_CONFIGURATION": os.path.dirname(os.path.realpath(java_directory / "conf" / "logging.properties")),
         **ports,
     }
     compose = ("docker-compose", "--project-name", f"mockraft-{uuid.uuid4().hex[:8]}", *FILES)
