@@ -24,6 +24,7 @@ def application(*, only_serve: bool = False) -> typer.Typer:
         app.callback()(_no_options_of_its_own)
         return app
     from mockraft import (
+        admin_cli,
         broker_commands,
         broker_id_commands,
         capture_commands,
@@ -51,6 +52,7 @@ def application(*, only_serve: bool = False) -> typer.Typer:
         record_commands,
         replay_commands,
         codec_commands,
+        admin_cli,
     ):
         commands.register(app)
     return app

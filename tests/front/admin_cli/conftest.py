@@ -1,0 +1,53 @@
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from mockraft import Controller, SyncController
+from mockraft.cli import application
+from mockraft.server.admin.serving import AdminServer
+from mockraft.server.admin.settings import AdminSettings
+from typer.main import get_command
+
+TOKEN = "sesame"
+
+
+class Cli:
+    """The command line at an admin API: gives what a command prints, and knows how the last one ended."""
+
+    def __init__(self, url: str) -> None:
+        self.environment = {"MOCKRAFT_ADMIN": url, "MOCKRAFT_ADMIN_TOKEN": TOKEN}
+        self.exit_code = 0
+        self.errors = ""
+
+    def __call__(self, *said: str | int, **environment: str) -> str:
+        result = CliRunner().invoke(
+            get_command(application()), list(map(str, said)), env=self.environment | environment
+        )
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        self.exit_code, self.errors = result.exit_code, result.stderr
+        return result.stdout
+
+    def json(self, *said: str | int) -> Any:
+        return json.loads(self(*said, "--json"))
+
+
+@pytest.fixture(scope="module")
+def controller() -> Iterator[SyncController]:
+    with Controller.sync(brokers=2) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(controller: SyncController) -> Iterator[str]:
+    thread = controller._thread
+    server = thread.run(AdminServer.start(controller._controller.double, AdminSettings(token=TOKEN)))
+    yield server.url
+    thread.run(server.stop())
+
+
+@pytest.fixture
+def cli(url: str) -> Cli:
+    return Cli(url)
