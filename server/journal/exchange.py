@@ -23,13 +23,15 @@ class Exchange:
     `principal` who that is by name. `served_by` is "controller" or "stub <id>", and then `matched` is that stub's id;
     `unmatched` says that a strict script did not expect the request. `reason` says why there is no answer
     (`response_frame` is empty) or what was done to it. `failure` is the traceback of a handler that broke, else None.
-    `messages` knows the classes. Of SaslAuthenticate the token is left out of the request.
+    `bytes_held` are those of the frames and the failure; `messages` knows the classes. Of SaslAuthenticate the token is
+    left out of the request.
     """
 
     __slots__ = (
         "_header",
         "answered_ms",
         "broker_id",
+        "bytes_held",
         "connection_id",
         "failure",
         "id",
@@ -83,6 +85,7 @@ class Exchange:
         self.unmatched = unmatched
         self.reason = reason
         self.peer_address = peer_address
+        self.bytes_held = len(request_frame) + len(response_frame) + (len(failure) if failure else 0)
 
     @property
     def api_key(self) -> int:
@@ -103,11 +106,6 @@ class Exchange:
     def client_id(self) -> str | None:
         """How the client calls itself."""
         return self._header[3]
-
-    @property
-    def bytes_held(self) -> int:
-        """Bytes of the two frames and of the failure's text."""
-        return len(self.request_frame) + len(self.response_frame) + len(self.failure or "")
 
     @property
     def api(self) -> str:
