@@ -87,7 +87,7 @@ def capture(
     try:
         recording = Recording(out, bytes_max=max_bytes, kept=kept)
         proxy = RecordingProxy(recording, upstreams, host=host, port=port, advertised_host=advertise, on_event=_tell)
-        asyncio.run(run_proxy(proxy, quiet=quiet))
+        run_until_signal(proxy, quiet=quiet)
     except OSError as error:
         typer.echo(f"mockraft capture: {error}", err=True)
         raise typer.Exit(NO_PORT) from None
@@ -101,8 +101,15 @@ def listen_address(text: str) -> tuple[str, int]:
     return (text[:-2].strip("[]"), 0) if text.endswith(":0") else host_and_port(text, "--listen")
 
 
-async def run_proxy(proxy: RecordingProxy, *, quiet: bool, command: str = "capture") -> None:
+def run_until_signal(proxy: RecordingProxy, *, quiet: bool, command: str = "capture") -> None:
     """Run the proxy until a signal comes; say when it is ready and, unless `quiet`, how it goes. OSError."""
+    from mockraft.server.running import event_loop
+
+    with asyncio.Runner(loop_factory=event_loop) as runner:
+        runner.run(_run(proxy, quiet, command))
+
+
+async def _run(proxy: RecordingProxy, quiet: bool, command: str) -> None:
     from mockraft.signals import stop_on_signals
 
     with stop_on_signals() as stopped:
@@ -122,6 +129,7 @@ async def _watch(proxy: RecordingProxy, stopped: asyncio.Event, quiet: bool) -> 
     while not stopped.is_set():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopped.wait(), PROGRESS_INTERVAL_S)
+        recording.flush()
         if recording.ended is not None and not told:
             told = True
             _tell(f"recording ended, the traffic goes on: {recording.ended}")

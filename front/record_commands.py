@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import tempfile
 from pathlib import Path
@@ -103,7 +102,7 @@ def record(
 
 def _live(upstream: str, listen: str) -> list[Exchange]:
     """What is said between --listen and --upstream until a signal comes."""
-    from mockraft.capture_commands import listen_address, run_proxy
+    from mockraft.capture_commands import listen_address, run_until_signal
     from mockraft.spark_replay.captures import Endpoint
     from mockraft.spark_replay.exchanges import read_exchanges
     from mockraft.spark_replay.recording import Recording
@@ -115,7 +114,7 @@ def _live(upstream: str, listen: str) -> list[Exchange]:
         path = Path(folder) / "record.pcapng"
         try:
             proxy = RecordingProxy(Recording(path), upstreams, host=host, port=port)
-            asyncio.run(run_proxy(proxy, quiet=False, command="record"))
+            run_until_signal(proxy, quiet=False, command="record")
         except OSError as error:
             typer.echo(f"mockraft record: {error}", err=True)
             raise typer.Exit(NO_PORT) from None

@@ -120,11 +120,12 @@ def is_volatile(field: str) -> bool:
 
 
 class Bindings:
-    """Pairs of captured and live values by kind."""
+    """Pairs of captured and live values by kind; `missing` are the values asked for that have no partner yet."""
 
     def __init__(self) -> None:
         self.pairs: dict[str, dict[Any, Any]] = {}
         self._back: dict[str, dict[Any, Any]] = {}
+        self.missing: set[Any] = set()
 
     def learn(self, kind: str, captured: Any, live: Any) -> bool:
         """Pair two values; False when either has another partner, or means something and they are not the same."""
@@ -137,7 +138,10 @@ class Bindings:
 
     def live(self, kind: str, captured: Any) -> Any:
         """The live partner; the captured value itself where none is known."""
-        return self.pairs.get(kind, {}).get(captured, captured)
+        known = self.pairs.get(kind, {})
+        if captured not in known:
+            self.missing.add(captured)
+        return known.get(captured, captured)
 
     def bind(self, tree: Any, api_key: int, parent: str = "") -> Any:
         """A request's JSON tree with live values in place of captured ones."""

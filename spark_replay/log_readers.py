@@ -66,20 +66,21 @@ class LogReaders:
     def answered(self, request: Any, captured: Any, live: Any) -> None:
         """Learn from two answers to one Fetch."""
         reader = self._readers[replica_of(request)]
-        for answer, is_live in ((captured, False), (live, True)):
-            for partition in (partition for topic in answer.responses for partition in topic.partitions):
-                end, epoch = _end(bytes(partition.records or b""))
-                if is_live:
-                    reader.live_high_watermark = max(reader.live_high_watermark, partition.high_watermark)
-                    if end:
-                        reader.live_end, reader.live_epoch = end, epoch
-                elif end:
-                    reader.captured_end = end
-        if reader.captured_ends[-1] == reader.captured_end:
-            reader.live_ends[-1] = reader.live_end
-        elif reader.captured_ends[-1] < reader.captured_end:
+        reader.captured_end = _end(captured)[0] or reader.captured_end
+        if reader.captured_ends[-1] < reader.captured_end:
             reader.captured_ends.append(reader.captured_end)
             reader.live_ends.append(reader.live_end)
+        self.read(request, live)
+
+    def read(self, request: Any, live: Any) -> None:
+        """Learn from a live answer alone."""
+        reader = self._readers[replica_of(request)]
+        for partition in (partition for topic in live.responses for partition in topic.partitions):
+            reader.live_high_watermark = max(reader.live_high_watermark, partition.high_watermark)
+        end, epoch = _end(live)
+        if end > reader.live_end:
+            reader.live_end, reader.live_epoch = end, epoch
+        reader.live_ends[-1] = reader.live_end
 
 
 def replica_of(request: Any) -> int:
@@ -87,12 +88,13 @@ def replica_of(request: Any) -> int:
     return int(request.replica_state.replica_id if request.replica_id == -1 else request.replica_id)
 
 
-def _end(records: bytes) -> tuple[int, int]:
-    """The offset after the last whole batch and its epoch; 0, 0 without one."""
+def _end(response: Any) -> tuple[int, int]:
+    """The offset after the last whole batch of a Fetch's answer and its epoch; 0, 0 without one."""
     end = epoch = 0
-    try:
-        for header in record_batch.read_headers(records, allow_partial_tail=True):
-            end, epoch = header.last_offset + 1, header.leader_epoch
-    except WireError:
-        pass
+    for partition in (partition for topic in response.responses for partition in topic.partitions):
+        try:
+            for header in record_batch.read_headers(bytes(partition.records or b""), allow_partial_tail=True):
+                end, epoch = header.last_offset + 1, header.leader_epoch
+        except WireError:
+            continue
     return end, epoch

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
 
 INDEX_SUFFIX = ".index.jsonl"
+INDEX_LINES_HELD = 1000
+"""The index can be made again from the capture, so it need not be written line by line."""
 
 
 class Filter(NamedTuple):
@@ -162,6 +164,7 @@ class Recording:
         self.ended: str | None = None
         self.connections = self.requests = self.responses = 0
         self.by_api: Counter[int] = Counter()
+        self._lines: list[str] = []
         self._file = _WholeWrites(self, path)
         self._index = _WholeWrites(self, self.index_path)
         self.writer = PcapngWriter(cast(BinaryIO, self._file))
@@ -184,8 +187,15 @@ class Recording:
         if self.ended is None:
             self.ended = reason
 
+    def flush(self) -> None:
+        """Write the lines of the index that are held."""
+        if self._lines and not self._index.closed:
+            self._index.write("".join(f"{line}\n" for line in self._lines).encode())
+        self._lines.clear()
+
     def close(self) -> None:
         """Close both files."""
+        self.flush()
         self._file.close()
         self._index.close()
 
@@ -213,4 +223,6 @@ class Recording:
             "responseOffset": response_offset,
             "responseNs": response_ns,
         }
-        self._index.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        self._lines.append(json.dumps(line, separators=(",", ":")))
+        if len(self._lines) >= INDEX_LINES_HELD:
+            self.flush()

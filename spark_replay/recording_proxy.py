@@ -166,6 +166,7 @@ class _FromClient(_Side):
         self.pending: dict[int, Request] = {}
         self.snapshot_positions: dict[int, dict[int, int]] = {}
         self.recorded: RecordedConnection | None = None
+        self.early = bytearray()
         self.has_begun = self.is_opaque = False
         self._dialling: asyncio.Task[None] | None = None
 
@@ -179,9 +180,8 @@ class _FromClient(_Side):
         try:
             await asyncio.get_running_loop().create_connection(lambda: self.other, *self.upstream)
         except OSError as error:
-            self.proxy.on_event(
-                f"cannot connect to {self.upstream}: {os.strerror(error.errno) if error.errno else error}"
-            )
+            why = os.strerror(error.errno) if error.errno else error
+            self.proxy.on_event(f"cannot connect to {self.upstream}: {why}")
             self.end()
             return
         assert self.transport is not None
@@ -189,9 +189,14 @@ class _FromClient(_Side):
         client, server = (each.get_extra_info("peername")[:2] for each in (self.transport, self.other.transport))
         self.recorded = self.proxy.recording.connection(Endpoint(*client), Endpoint(*server), time.time_ns())
         self.transport.resume_reading()
+        if self.early:
+            self.data_received(bytes(self.early))
 
     def data_received(self, data: bytes) -> None:
-        assert self.recorded is not None
+        if self.recorded is None:
+            # uvloop reads once more after a pause that it was asked for in connection_made.
+            self.early += data
+            return
         if not self.has_begun:
             self.has_begun = True
             self.is_opaque = data.startswith(_TLS_HANDSHAKE)

@@ -1,7 +1,7 @@
 """Send a capture's requests to a live controller, and compare its answers with the captured ones.
 
 Each captured connection has a live one. See `replay_plan` for the order, `bindings` for ids and epochs, `log_readers`
-for offsets, `placements` for what the captured controller drew by chance. In a request of Envelope, and in its answer,
+for offsets, `captured_log` for topics and what was drawn by chance. In a request of Envelope, and in its answer,
 the forwarded one is bound and compared as well.
 """
 
@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 from mockraft.spark_replay.bindings import CLUSTER_ID, Bindings
+from mockraft.spark_replay.captured_log import CapturedLog
 from mockraft.spark_replay.compare import Difference, compare
 from mockraft.spark_replay.endpoints import FETCH
 from mockraft.spark_replay.exchanges import Exchange
 from mockraft.spark_replay.log_readers import LogReaders
-from mockraft.spark_replay.placements import Placements
 from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.replay_plan import Plan, Step, plan
 from mockraft.spark_replay.tcp_streams import Connection
@@ -29,6 +29,8 @@ from mockraft.wire.json_form import from_json, to_json
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 ANSWER_TIMEOUT_MS = 10_000
+FETCH_WAIT_MS = 500
+READINGS_MAX = 6
 _CONTROLLERS = 2
 _NO_OP = bytes.fromhex("01140000")
 
@@ -124,7 +126,7 @@ class _Run:
         self.on_outcome = on_outcome
         self.bindings = Bindings()
         self.readers = LogReaders(self.bindings)
-        self.placements = Placements((step.request.api_key, step.response) for step in self.steps)
+        self.log = CapturedLog((step.request.api_key, step.response) for step in self.steps)
         self.cluster_id = ""
         self.outcomes: list[Outcome | None] = [None] * len(self.steps)
         self._connections: dict[Connection, KafkaConnection] = {}
@@ -133,6 +135,7 @@ class _Run:
         self._answered = bytearray(len(self.steps))
         self._prefix = 0
         self._progress = asyncio.Event()
+        self._last_fetch: tuple[Any, int] | None = None
         self._broken: BaseException | None = None
         # Where the stretch of time that keeps the capture's pace begins, captured and on the loop's clock.
         self._paced_from: tuple[int, float] = (-1, 0.0)
@@ -178,6 +181,11 @@ class _Run:
             await asyncio.sleep(max(0.0, due_s - loop.time()))
         try:
             request = self._bound(step)
+            for _ in range(READINGS_MAX):
+                if not self.bindings.missing & self.log.topic_ids:
+                    break
+                await self._read_on()
+                request = self._bound(step)
             connection = await self._connection(step)
         except (WireError, DisconnectedError) as error:
             self._over(index, Outcome(step, 0, [], str(error)))
@@ -187,6 +195,21 @@ class _Run:
         task.add_done_callback(self._ended)
         # The task writes before anything else is sent.
         await asyncio.sleep(0)
+
+    async def _read_on(self) -> None:
+        """Let the reader that fetched last fetch once more: a request speaks of a topic that it has not read of yet."""
+        if self._last_fetch is None:
+            return
+        request, version = self._last_fetch
+        self.readers.bind_fetch(request)
+        request.max_wait_ms = FETCH_WAIT_MS
+        connection = await connect(self.host, self.port, handshake=False, security=self.security)
+        try:
+            answer = await connection.send(request, version=version, timeout_ms=self.answer_timeout_ms)
+        finally:
+            await connection.close()
+        self.readers.read(request, answer)
+        self.log.learn_topics(answer, self.bindings)
 
     def _due_s(self, step: Step, now_s: float) -> float | None:
         """When to send this, on the loop's clock; None for at once."""
@@ -244,14 +267,16 @@ class _Run:
         """The request with live ids and epochs."""
         key, version = step.request.api_key, step.request.api_version
         body = step.body
+        self.bindings.missing.clear()
         if key == api_keys.ENVELOPE:
             body.request_data = self._bound_inner(bytes(body.request_data), bytes(step.response.response_data or b""))
             return body
         bound: Any = from_json(messages.request(key), self.bindings.bind(to_json(body, version), key), version)
         if key == api_keys.CREATE_TOPICS:
-            self.placements.put_into(bound, step.response)
+            self.log.put_replicas(bound, step.response)
         if key == FETCH:
             self.readers.bind_fetch(bound)
+            self._last_fetch = bound, version
             if self.speed is None and not _has_news(step.response):
                 bound.max_wait_ms = 0
         elif key == api_keys.BROKER_HEARTBEAT:
@@ -264,7 +289,7 @@ class _Run:
         tree = self.bindings.bind(to_json(body, header.api_version), header.api_key)
         bound = from_json(messages.request(header.api_key), tree, header.api_version)
         if header.api_key == api_keys.CREATE_TOPICS and captured:
-            self.placements.put_into(bound, read_response(captured, header.api_key, header.api_version))
+            self.log.put_replicas(bound, read_response(captured, header.api_key, header.api_version))
         return write_request(bound, header.api_version, header.correlation_id, header.client_id)[4:]
 
     def _differences(self, step: Step, request: Any, answer: Any) -> list[Difference]:
@@ -272,6 +297,7 @@ class _Run:
         captured = step.response
         if key == FETCH:
             self.readers.answered(request, captured, answer)
+            self.log.learn_topics(answer, self.bindings)
         found = self._compared(key, step.request.api_version, captured, answer)
         if key == api_keys.ENVELOPE and captured.response_data and answer.response_data:
             header = parse_request(bytes(step.body.request_data))

@@ -90,6 +90,20 @@ def test_a_capture_becomes_a_stub_file(tmp_path: Path) -> None:
     assert f"{len(stubs)} stubs of 866 exchanges in {path}" in result.output.replace("\n", " ")
 
 
+def test_a_controller_that_serves_the_recorded_stubs_answers_the_capture_as_it_is(tmp_path: Path) -> None:
+    """Even what a new controller cannot know: that brokers had been registered, with these epochs."""
+    path = tmp_path / "stubs.json"
+    asked = ["--filter", "BrokerRegistration,AllocateProducerIds,DescribeQuorum"]
+    assert run("record", "--capture", str(CAPTURE), "--port", "19093", "--out", str(path), *asked).exit_code == 0
+    with Controller.sync() as controller:
+        assert replay(controller.bootstrap, *asked).exit_code == 1
+    with Controller.sync() as controller:
+        for each in json.loads(path.read_text())["stubs"]:
+            controller.call(controller.running.node.script.rack.add, Stub.from_json(each))
+        result = replay(controller.bootstrap, *asked)
+    assert result.exit_code == 0, result.output
+
+
 @pytest.mark.parametrize("options", [[], ["--capture", str(CAPTURE), "--upstream", "127.0.0.1:9"]])
 def test_a_recording_has_one_source(options: list[str]) -> None:
     result = run("record", "--out", "-", *options)

@@ -81,11 +81,11 @@ def test_all_connections_go_through_the_proxy_also_after_a_restart(captured: Cap
 
 def test_the_file_has_both_lives_of_the_broker_whole(captured: Captured) -> None:
     counts = Counter(api_keys.name(each.api_key) for each in captured.exchanges)
-    assert counts["BrokerRegistration"] == 2
+    assert counts["BrokerRegistration"] >= 2  # once more while its old session lasts
     assert counts["Envelope"] >= 2
     assert counts["Fetch"] > 2
     unanswered = {api_keys.name(each.api_key) for each in captured.exchanges if each.response is None}
-    assert unanswered <= {"Fetch"}
+    assert unanswered.isdisjoint({"BrokerRegistration", "Envelope"})
 
 
 def first_life(captured: Captured) -> list[Exchange]:
