@@ -289,7 +289,11 @@ async def _run(config: ControllerConfig, chance: random.Random, options: Mapping
         raise
     double = Double(lambda: nodes, script)
     if options["stub_file"] is not None:
-        script.load(options["stub_file"])
+        try:
+            script.load(options["stub_file"])
+        except ValueError as error:
+            await running.stop()
+            raise typer.BadParameter(f"{options['stubs']}: {error}", param_hint="--stubs") from error
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

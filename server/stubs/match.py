@@ -289,7 +289,9 @@ def _where(path: str, expected: Any, keys: frozenset[int]) -> Condition:
     def in_api(key: int) -> _InApi:
         try:
             found = field_path(messages.request(key), path)
-            test = predicate(expected, found.value, field_name)
+            is_list = found.spec.is_array and not found.is_element
+            wanted = {"eq": expected} if is_list and isinstance(expected, list | tuple) else expected
+            test = predicate(wanted, found.value, field_name)
         except StubError as wrong:
             raise StubError(wrong.what, field_name) from None
         return _InApi(found.reader(), any_of(test) if found.is_many else test)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 from mockraft.server.controller.releases import Offer
+from mockraft.server.stubs.errors import StubError
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.stubs.rack import Rack
 from mockraft.server.stubs.stub_file import StubFile
@@ -22,6 +23,22 @@ class Script:
         """Ids of the entries of all nodes' journals, so that they order what happened in a quorum."""
 
     def load(self, file: StubFile) -> None:
-        """Put what a file says in the way."""
-        for each in file.stubs:
-            self.rack.add(each)
+        """Put what a file says in the way: all of it, or nothing. Raises StubError that names the field."""
+        placed: list[str] = []
+        faults: list[str] = []
+        try:
+            for index, each in enumerate(file.stubs):
+                field = f"stubs[{index}]"
+                placed.append(self.rack.add(each).id)
+            for index, tree in enumerate(file.faults):
+                field = f"faults[{index}]"
+                faults.append(self.faults.add_json(tree).id)
+            field = "plan"
+            if file.plan:
+                self.faults.run(file.plan)
+        except ValueError as wrong:
+            for stub_id in placed:
+                self.rack.remove(stub_id)
+            for fault_id in faults:
+                self.faults.remove(fault_id)
+            raise (wrong if isinstance(wrong, StubError) else StubError(str(wrong))).within(field) from None

@@ -63,8 +63,7 @@ class Answers(Action):
         if isinstance(self.values, list | tuple):
             if not self.values:
                 raise StubError("expected at least one answer")
-            for index, value in enumerate(self.values):
-                _check(value, index)
+            object.__setattr__(self, "values", tuple(_read(each, index) for index, each in enumerate(self.values)))
 
     def extend(self, plan: Plan) -> None:
         """What it gives for a call answers that call."""
@@ -143,11 +142,12 @@ def shown_source(values: Any) -> str:
     return str(shown(values)) if callable(values) else f"<python {type(values).__name__}>"
 
 
-def _check(value: Any, index: int) -> None:
+def _read(value: Any, index: int) -> Any:
+    """A value of a list as actions, unless it is called or raised when its turn comes."""
     if callable(value) or isinstance(value, BaseException):
-        return
+        return value
     try:
-        as_actions(value)
+        return tuple(as_actions(value))
     except StubError as wrong:
         raise wrong.within(f"[{index}]") from None
 

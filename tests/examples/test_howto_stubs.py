@@ -1,0 +1,106 @@
+"""Things on purpose: errors, late answers, silence, whole stories."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft import BrokerState, Controller, SimulatedBroker, stub
+from mockraft.server.stubs.stub_file import read_stub_file
+from mockraft.wire import api_keys
+
+
+async def test_a_registration_is_refused_twice_and_then_accepted() -> None:
+    async with Controller() as controller:
+        rack = controller.double.script.rack
+        refused = rack.add(stub("BrokerRegistration", broker_id=1).times(2).inject_error("INVALID_REGISTRATION"))
+
+        async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker:
+            await broker.wait_until(BrokerState.RUNNING)
+
+        assert refused.call_count == 2
+        asked = controller.journal.exchanges(api_keys.BROKER_REGISTRATION)
+        assert [exchange.response.error_code for exchange in asked] == [119, 119, 0]
+        assert [exchange.matched for exchange in asked] == [refused.id, refused.id, None]
+
+
+async def test_heartbeats_are_late_lost_and_changed() -> None:
+    async with Controller() as controller:
+        rack = controller.double.script.rack
+        late = rack.add(stub("BrokerHeartbeat", broker_id=1).delay_on(20, jitter_ms=10))
+        lost = rack.add(stub("BrokerHeartbeat", broker_id=1).on_call(2).pass_through().drop().disconnect_on())
+        rack.add(stub("BrokerHeartbeat", broker_id=1, want_fence=True).once().change(response={"isFenced": True}))
+
+        async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker:
+            await broker.wait_until(BrokerState.RUNNING)
+        assert (late.called, lost.called) == (True, True)
+        assert lost.calls[0].reason == f"dropped, disconnected (stub {lost.id})"
+
+
+async def test_answers_are_made_by_a_function() -> None:
+    async with Controller() as controller:
+        rack = controller.double.script.rack
+
+        def by_id(request: Any) -> Any:
+            return "INVALID_REGISTRATION" if request.broker_id > 1 else None
+
+        rack.add(stub("BrokerRegistration").answers(by_id))
+        rack.add(stub("BrokerHeartbeat").times(3).answers(["NOT_CONTROLLER", {"isFenced": True}, None]))
+
+        async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker:
+            await broker.wait_until(BrokerState.RUNNING)
+        assert [each.call_count for each in rack.stubs] == [3, 1]
+
+
+async def test_a_story_in_two_states() -> None:
+    async with Controller() as controller:
+        rack = controller.double.script.rack
+        moving = stub("BrokerHeartbeat", "BrokerRegistration").inject_error("NOT_CONTROLLER")
+        rack.add(moving.in_scenario("failover", requires="Started", then="Moved"))
+        rack.add(stub("BrokerHeartbeat", "BrokerRegistration").in_scenario("failover", requires="Moved"))
+
+        async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker:
+            await broker.wait_until(BrokerState.RUNNING)
+        assert rack.scenarios == {"failover": "Moved"}
+
+
+async def test_a_stub_that_was_never_met_says_what_came_near() -> None:
+    async with Controller() as controller:
+        rack = controller.double.script.rack
+        rack.add(stub("BrokerRegistration", broker_id=2, log_dirs__exists=True).named("of another", id="unmet"))
+
+        async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker:
+            await broker.wait_until(BrokerState.RUNNING)
+        (unmet,) = rack.unused()
+        (nearest, *_) = rack.near_misses(unmet, controller.journal.exchanges())
+        assert "✗ brokerId: wanted 2, there was 1" in nearest.describe()
+
+
+FILE = """
+stubs:
+  - name: the second registration is late
+    match: {api: BrokerRegistration, brokerId: {in: [1, 2, 3]}}
+    trigger: {onCall: 2}
+    actions: [{delayOn: {ms: 500, jitterMs: 100}}]
+  - match:
+      api: BrokerHeartbeat
+      where: {wantFence: false, currentMetadataOffset: {gte: 5}}
+    trigger: {withProbability: 0.1, seed: 7}
+    actions:
+      - change: {response: {shouldShutDown: true}}
+"""
+
+
+def test_a_file_says_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "stubs.yaml"
+    path.write_text(FILE)
+    assert [each.actions[0].name for each in read_stub_file(path).stubs] == ["delayOn", "change"]
+
+
+def test_the_page_on_stubs_shows_that_file() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "stubs.md").read_text()
+    assert f"```yaml{FILE}```" in page
+
+
+def test_a_wrong_name_is_told_when_the_stub_is_made() -> None:
+    with pytest.raises(ValueError, match=r"where\.wantFance.*did you mean wantFence\?"):
+        stub("BrokerHeartbeat", want_fance=True)

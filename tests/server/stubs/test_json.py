@@ -1,0 +1,170 @@
+"""Stubs as JSON and back, and what is said of JSON that is no stub."""
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mockraft import Stub, stub
+from mockraft.server.stubs.actions import action_from_json, known_actions
+from mockraft.server.stubs.errors import StubError
+from mockraft.server.stubs.plan import Plan
+from mockraft.server.stubs.triggers import TRIGGERS
+from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+
+NUMBERS = st.integers(0, 1 << 20)
+NAMES = st.text(st.characters(codec="ascii", exclude_categories=("Cc",)), min_size=1, max_size=8)
+SCOPE = NUMBERS | st.lists(NUMBERS, min_size=1, max_size=3) | st.fixed_dictionaries({"gte": NUMBERS, "lt": NUMBERS})
+TEXT = NAMES | st.fixed_dictionaries({"startsWith": NAMES}) | st.fixed_dictionaries({"not": NAMES})
+MATCHES = st.fixed_dictionaries(
+    {"api": st.just("BrokerHeartbeat")},
+    optional={
+        "version": SCOPE | st.fixed_dictionaries({"min": NUMBERS, "max": NUMBERS}),
+        "brokerId": SCOPE,
+        "clientId": TEXT,
+        "node": SCOPE,
+        "where": st.dictionaries(st.sampled_from(["brokerEpoch", "currentMetadataOffset"]), SCOPE, min_size=1),
+    },
+)
+TRIGGER = st.one_of(
+    st.just({"once": True}),
+    st.just({"everyTime": True}),
+    st.fixed_dictionaries({"times": st.integers(1, 9)}),
+    st.fixed_dictionaries({"onCall": st.integers(1, 9)}),
+    st.fixed_dictionaries({"withProbability": st.floats(0, 1), "seed": NUMBERS}),
+)
+ACTIONS = st.lists(
+    st.one_of(
+        st.fixed_dictionaries({"delayOn": st.fixed_dictionaries({"ms": NUMBERS}, optional={"jitterMs": NUMBERS})}),
+        st.just({"change": {"response": {"isFenced": True, "errorCode": "NOT_CONTROLLER"}}}),
+        st.fixed_dictionaries({"truncate": st.fixed_dictionaries({"bytes": NUMBERS})}),
+        st.fixed_dictionaries({"wrongLength": st.integers(-100, 100)}),
+        st.just("drop"),
+    ),
+    max_size=4,
+)
+STUBS = st.fixed_dictionaries(
+    {"match": MATCHES, "trigger": TRIGGER, "actions": ACTIONS},
+    optional={
+        "id": NAMES,
+        "name": NAMES,
+        "priority": st.integers(-5, 5),
+        "enabled": st.booleans(),
+        "scenario": st.fixed_dictionaries({"name": NAMES}, optional={"requires": NAMES, "then": NAMES}),
+    },
+)
+
+
+@settings(deadline=None, max_examples=25)
+@given(STUBS)
+def test_a_stub_survives_json(tree: dict[str, Any]) -> None:
+    read = Stub.from_json(tree)
+    written = json.loads(json.dumps(read.to_json()))
+    again = Stub.from_json(written)
+    assert again == read
+    assert again.to_json() == written
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "match",
+                        "trigger",
+                        "actions",
+                        "scenario",
+                        "api",
+                        "where",
+                        "times",
+                        "name",
+                        "drop",
+                        "delayOn",
+                        "change",
+                    ]
+                )
+                | st.text(max_size=4),
+                inner,
+                max_size=3,
+            )
+        ),
+        max_leaves=8,
+    )
+)
+def test_any_json_is_a_stub_or_is_refused_by_name(tree: Any) -> None:
+    with contextlib.suppress(StubError):
+        assert Stub.from_json(tree).to_json()
+
+
+@pytest.mark.parametrize("name", known_actions())
+def test_every_action_has_an_example_that_works(name: str) -> None:
+    kind = known_actions()[name]
+    action = action_from_json({name: kind.example})
+    assert type(action) is kind
+    assert action_from_json(action.to_json()) == action
+    assert Plan([action]).actions == (action,)
+    assert kind.summary.endswith(".")
+
+
+def test_every_trigger_says_what_it_does() -> None:
+    assert all(kind.summary for kind in TRIGGERS.values())
+
+
+def test_what_only_python_can_say_is_shown_and_not_read_back() -> None:
+    tree = stub("BrokerHeartbeat").answers(lambda request: None).to_json()
+    assert "<python" in tree["actions"][0]["answers"]
+    with pytest.raises(StubError, match="expected a list of answers"):
+        Stub.from_json(tree)
+    message = stub("BrokerHeartbeat").answer(BrokerHeartbeatResponse(is_fenced=True)).to_json()
+    assert message["actions"][0]["answer"]["isFenced"] is True
+
+
+@pytest.mark.parametrize(
+    ("tree", "field", "said"),
+    [
+        ([], "", "expected an object"),
+        ({"macth": {}}, "macth", "did you mean match?"),
+        ({"priority": "1"}, "priority", "expected int"),
+        ({"match": {"api": "Fetc"}}, "match.api", "did you mean Fetch?"),
+        ({"trigger": {"times": 0}}, "trigger.times", "expected a number from 1 on"),
+        ({"trigger": {"twice": True}}, "trigger.twice", "there is no trigger 'twice'"),
+        ({"trigger": {"withProbability": 2}}, "trigger.withProbability", "from 0 to 1"),
+        ({"scenario": {"nam": "x"}}, "scenario.nam", "did you mean name?"),
+        ({"scenario": {}}, "scenario.name", "scenario needs it"),
+        ({"actions": ["dorp"]}, "actions[0]", "did you mean drop?"),
+        ({"actions": [{"drop": True, "reset": True}]}, "actions[0]", "are actions of their own"),
+        ({"actions": [{"injectError": "NOT_CONTROLER"}]}, "actions[0].injectError", "did you mean NOT_CONTROLLER"),
+        ({"actions": [{"delayOn": {"ms": "5"}}]}, "actions[0].delayOn.ms", "expected an integer, got '5'"),
+        ({"actions": [{"delayOn": {"milliseconds": 5}}]}, "actions[0].delayOn.milliseconds", "no parameter of delayOn"),
+        ({"actions": ["drop", "reset", "drop"]}, "actions[2]", "nothing can follow reset"),
+        ({"actions": ["passThrough", {"injectError": 5}]}, "actions[1]", "an action before it answers already"),
+        ({"actions": [{"raw": {"hex": "xx"}}]}, "actions[0].raw.hex", "expected hexadecimal digits"),
+        ({"actions": [{"answer": {"isFenced": True}}]}, "actions[0].answer", "say in the match of which API"),
+        (
+            {"match": {"api": 63}, "actions": [{"answer": {"isFencd": True}}]},
+            "actions[0].answer.isFencd",
+            "did you mean isFenced?",
+        ),
+        (
+            {"match": {"api": 63}, "actions": [{"change": {"response": {"isFenced": 1}}}]},
+            "actions[0].change.response.isFenced",
+            "expected bool, got 1",
+        ),
+        (
+            {"match": {"api": 63}, "actions": [{"answers": ["drop", {"answer": {"isFencd": True}}]}]},
+            "actions[0].answers[1].isFencd",
+            "did you mean isFenced?",
+        ),
+    ],
+)
+def test_an_error_names_the_field(tree: Any, field: str, said: str) -> None:
+    with pytest.raises(StubError) as refused:
+        Stub.from_json(tree)
+    assert said in str(refused.value)
+    assert refused.value.field == field

@@ -1,0 +1,176 @@
+"""Which requests a match takes, and what it says of itself when it is wrong."""
+
+from typing import Any
+
+import pytest
+from mockraft import stub
+from mockraft.server.stubs.errors import StubError
+from mockraft.server.stubs.match import SCOPES, Asked, Match
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
+from mockraft.wire.messages.fetch_request import FetchRequest, ReplicaState
+
+
+def asked(request: Any = None, **differing: Any) -> Asked:
+    """A heartbeat of broker 1, which wants to be fenced at offset 5, unless told otherwise."""
+    request = request or BrokerHeartbeatRequest(broker_id=1, want_fence=True, current_metadata_offset=5)
+    scopes = {"api_key": request.api_key, "api_version": 1, "client_id": "raft-client-1", "connection": 3}
+    scopes |= {"listener": "CONTROLLER", "node": 3000, "principal": "User:alice", "broker_id": 1, "request": request}
+    return Asked(**{**scopes, **differing})
+
+
+REGISTRATION = BrokerRegistrationRequest(
+    broker_id=2,
+    incarnation_id=bytes(15) + b"\1",
+    rack=None,
+    features=[
+        Feature(name="kraft.version", min_supported_version=0, max_supported_version=1),
+        Feature(name="group.version", min_supported_version=1, max_supported_version=1),
+    ],
+    log_dirs=[bytes(15) + b"\5"],
+)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {},
+        {"api": "BrokerHeartbeat"},
+        {"api": "broker_heartbeat"},
+        {"api": "BrokerHeartbeatRequest"},
+        {"api": 63},
+        {"api": ["Fetch", 63]},
+        {"version": 1},
+        {"version": {"min": 1, "max": 2}},
+        {"version": {"max": 1}},
+        {"brokerId": 1},
+        {"brokerId": [1, 2]},
+        {"brokerId": {"not": 2}},
+        {"clientId": {"startsWith": "raft-"}},
+        {"clientId": {"regex": r"client-\d$"}},
+        {"clientId": {"contains": "client"}},
+        {"connection": {"gt": 2, "lt": 4}},
+        {"listener": "CONTROLLER", "node": 3000, "principal": "User:alice"},
+        {"api": 63, "where": {"wantFence": True, "currentMetadataOffset": {"gte": 5, "lte": 5}}},
+        {"api": 63, "where": {"want_fence": {"eq": True}, "current_metadata_offset": {"in": [4, 5]}}},
+        {"api": 63, "where": {"cordonedLogDirs": {"exists": False}}},
+        {"api": 63, "where": {"currentMetadataOffset": {"ne": 4}, "brokerEpoch": {"not": {"gt": 0}}}},
+        {"where": {"wantFence": True}},
+    ],
+)
+def test_what_is_asked_for_is_found(tree: dict[str, Any]) -> None:
+    assert Match.from_json(tree)(asked()) is True
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"api": "Fetch"},
+        {"version": {"min": 2}},
+        {"brokerId": 2},
+        {"brokerId": {"not": [1, 3]}},
+        {"clientId": "raft-client"},
+        {"principal": "User:bob"},
+        {"api": 63, "where": {"currentMetadataOffset": {"gte": 5, "lt": 5}}},
+        {"api": 63, "where": {"cordonedLogDirs": {"exists": True}}},
+        {"api": 63, "where": {"cordonedLogDirs": {"contains": "AAAAAAAAAAAAAAAAAAAAAQ"}}},
+        {"where": {"maxWaitMs": 0}},
+    ],
+)
+def test_what_differs_is_left_alone(tree: dict[str, Any]) -> None:
+    assert Match.from_json(tree)(asked()) is False
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ({"features[].name": {"contains": "group"}}, True),
+        ({"features.name": "kraft.version"}, True),
+        ({"features[].name": {"not": "kraft.version"}}, True),
+        ({"features[].name": "share.version"}, False),
+        ({"features[0].name": "kraft.version", "features[1].maxSupportedVersion": {"gte": 1}}, True),
+        ({"features[2].name": {"exists": False}}, True),
+        ({"incarnationId": "AAAAAAAAAAAAAAAAAAAAAQ"}, True),
+        ({"incarnationId": bytes(15) + b"\1"}, True),
+        ({"logDirs[]": "AAAAAAAAAAAAAAAAAAAABQ"}, True),
+        ({"logDirs": ["AAAAAAAAAAAAAAAAAAAABQ"]}, True),
+        ({"logDirs": []}, False),
+        ({"logDirs": {"eq": ["AAAAAAAAAAAAAAAAAAAABQ"]}}, True),
+        ({"rack": {"exists": False}}, True),
+        ({"rack": {"startsWith": "r"}}, False),
+    ],
+)
+def test_fields_within_are_reached(where: dict[str, Any], found: bool) -> None:
+    assert Match.from_json({"api": "BrokerRegistration", "where": where})(asked(REGISTRATION)) is found
+
+
+def test_keywords_say_the_same_as_json() -> None:
+    of_keywords = stub(
+        "BrokerHeartbeat", broker_id=1, want_fence=True, current_metadata_offset__gte=5, client_id__startswith="raft"
+    ).match
+    of_json = Match.from_json(
+        {
+            "api": "BrokerHeartbeat",
+            "brokerId": 1,
+            "clientId": {"startsWith": "raft"},
+            "where": {"wantFence": True, "currentMetadataOffset": {"gte": 5}},
+        }
+    )
+    assert of_keywords.to_json() == of_json.to_json()
+    deep = stub("BrokerRegistration", features__name__contains="group", log_dirs__exists=True).match
+    assert deep(asked(REGISTRATION)) is True
+    assert stub("BrokerHeartbeat", current_metadata_offset=lambda offset: offset % 5 == 0).match(asked()) is True
+
+
+@pytest.mark.parametrize(
+    ("tree", "field", "said"),
+    [
+        ({"api": "BrokerHeartbet"}, "api", "did you mean BrokerHeartbeat"),
+        ({"api": 63, "wantFence": True}, "wantFence", "a field of the request goes into where"),
+        ({"api": 63, "where": {"wantFance": True}}, "where.wantFance", "did you mean wantFence?"),
+        ({"api": 63, "where": {"wantFence": 1}}, "where.wantFence", "expected bool, got 1"),
+        ({"api": 63, "where": {"brokerEpoch": {"gte": "5"}}}, "where.brokerEpoch", "expected int64, got '5'"),
+        ({"api": 63, "where": {"brokerEpoch": {"atLeast": 5}}}, "where.brokerEpoch", "there is no operator 'atLeast'"),
+        ({"api": 63, "where": {"wantFence[]": True}}, "where.wantFence[]", "wantFence is no list"),
+        ({"api": 63, "where": {"wantFence.x": True}}, "where.wantFence.x", "wantFence has no fields of its own"),
+        ({"api": 62, "where": {"incarnationId": "x"}}, "where.incarnationId", "expected uuid"),
+        ({"api": 62, "where": {"features[].nam": "x"}}, "where.features[].nam", "did you mean name?"),
+        ({"where": {"noSuchField": 1}}, "where.noSuchField", "no request has such a field"),
+        ({"brokerId": "1"}, "brokerId", "expected an integer, got '1'"),
+        ({"clientId": {"regex": "("}}, "clientId", "is no regular expression"),
+        ({"where": 7}, "where", "expected an object of conditions by field"),
+    ],
+)
+def test_an_error_names_the_field_and_what_it_may_have_been(tree: dict[str, Any], field: str, said: str) -> None:
+    with pytest.raises(StubError) as refused:
+        Match.from_json(tree)
+    assert refused.value.field == field
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("request_body", "client_id", "broker_id"),
+    [
+        (BrokerHeartbeatRequest(broker_id=4), "x", 4),
+        (FetchRequest(replica_state=ReplicaState(replica_id=5)), "x", 5),
+        (FetchRequest(replica_id=6), "x", 6),
+    ],
+)
+def test_a_broker_is_known_by_what_it_says(
+    make_rig: Any, make_controller: Any, request_body: Any, client_id: str, broker_id: int
+) -> None:
+    from mockraft.server.apis.registry import APIS
+
+    rig = make_rig(*APIS.values(), controller=make_controller())
+    live = rig.node.script.rack.add(stub(broker_id=broker_id))
+    version = 11 if getattr(request_body, "replica_id", -1) >= 0 else None
+    connection = rig.connect()
+    rig.send(connection, rig.frame(request_body, version or request_body.max_version, client_id))
+    assert live.call_count == 1
+
+
+def test_every_scope_can_be_said_by_keyword() -> None:
+    values = {"api": "Fetch", "version": 1, "brokerId": 1, "clientId": "c", "connection": 1, "listener": "L", "node": 1}
+    values["principal"] = "User:a"
+    assert values.keys() == SCOPES.keys()
+    assert Match.from_json(values).to_json() == values
