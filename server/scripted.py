@@ -6,7 +6,7 @@ channel. A stub that breaks is answered with UNKNOWN_SERVER_ERROR, as a handler 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -45,9 +45,7 @@ class ScriptedRequest:
         "asked",
         "body",
         "carried",
-        "chance",
         "ctx",
-        "is_broken",
         "is_noted",
         "plan",
         "rack",
@@ -73,18 +71,16 @@ class ScriptedRequest:
         self.body = body
         self.ctx = ctx
         self.plan = _PASS if stub is None else stub.plan
-        self.chance = Chance(0, 0 if stub is None else stub.call_count)
         self.received_ms = ctx.now_ms
         self.unmatched = False
-        self.is_broken = False
         self.is_noted = False
         self.carried: ScriptedRequest | None = None
         self._ask = ask
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it is answered as if there were no stubs, and nothing is to be noted."""
-        return self.stub is None and not self.unmatched and not self.is_broken
+    def chance(self) -> Chance:
+        """What chance has for this call of the stub."""
+        return Chance(0, 0 if self.stub is None else self.stub.call_count)
 
     def begin(self, now_ms: int) -> Any:
         """The response, NOTHING, or `Parked`."""
@@ -95,7 +91,7 @@ class ScriptedRequest:
             if stub is not None and self.plan.held_by:
                 self.rack.hold(stub, self.asked)
                 return self._until_released(now_ms)
-            return self._wait(sum(delay(self.chance) for delay in self.plan.delays_before), now_ms, self._respond)
+            return self._wait(self.plan.delays_before, now_ms, self._respond)
         except Exception:
             return broken(self.api, self.body, self.ctx)
 
@@ -110,7 +106,8 @@ class ScriptedRequest:
 
         return Parked(due_ms, retry)
 
-    def _wait(self, ms: int, now_ms: int, then: Callable[[int], Any]) -> Any:
+    def _wait(self, delays: Sequence[Callable[[Chance], int]], now_ms: int, then: Callable[[int], Any]) -> Any:
+        ms = sum(delay(self.chance) for delay in delays) if delays else 0
         if ms <= 0:
             return then(now_ms)
         due_ms = now_ms + ms
@@ -148,7 +145,7 @@ class ScriptedRequest:
             for change in self.plan.response_changes:
                 given = change(response)
                 response = response if given is None else given
-        return self._wait(sum(delay(self.chance) for delay in self.plan.delays), now_ms, lambda _: response)
+        return self._wait(self.plan.delays, now_ms, lambda _: response)
 
     def edited(self, frame: bytes) -> bytes:
         """What is sent in place of the frame of the response."""
@@ -182,22 +179,45 @@ class ScriptedRequests:
 
         `ask` gives the controller's own answer.
         """
-        found = self._matched(connection, api, body, ctx, ask or (lambda: answer(api, body, ctx, self._controller)))
-        if ctx.api_key == api_keys.ENVELOPE:
+        is_envelope = ctx.api_key == api_keys.ENVELOPE
+        if self._rack.is_idle_for(ctx.api_key) and not is_envelope:
+            return None
+        asked = self._asked(connection, body, ctx)
+        stub, failure = self._match(asked)
+        unmatched = stub is None and self._rack.strict
+        if stub is None and failure is None and not unmatched and not is_envelope:
+            return None
+        if failure is not None:
+            ask = partial(_raise, failure)
+        elif ask is None:
+            ask = partial(answer, api, body, ctx, self._controller)
+        found = ScriptedRequest(self._rack, stub, asked, api, body, ctx, ask)
+        found.unmatched = unmatched
+        if is_envelope:
+            ctx.carried = partial(self._carried, connection, found)
+        return found
 
-            def carried(api: Api, body: Any, inner: RequestContext, controller: Controller) -> Any:
-                """Show the rack what the envelope carries, and answer it."""
-                within = self._matched(connection, api, body, inner, lambda: answer(api, body, inner, controller))
-                if within.stub is None:
-                    found.unmatched = found.unmatched and within.unmatched
-                    return answer(api, body, inner, controller)
-                found.carried, found.unmatched = within, False
-                response = within.begin(inner.now_ms)
-                return api.response() if response is NOTHING else response
-
-            ctx.carried = carried
-            return found
-        return None if found.is_plain else found
+    def _carried(
+        self,
+        connection: Connection,
+        outer: ScriptedRequest,
+        api: Api,
+        body: Any,
+        ctx: RequestContext,
+        controller: Controller,
+    ) -> Any:
+        """Answer what an Envelope carries, as its own stub has it if it has one."""
+        asked = self._asked(connection, body, ctx)
+        stub, failure = self._match(asked)
+        if failure is not None:
+            raise failure
+        if stub is None:
+            return answer(api, body, ctx, controller)
+        ask = partial(answer, api, body, ctx, controller)
+        outer.carried = ScriptedRequest(self._rack, stub, asked, api, body, ctx, ask)
+        outer.unmatched = False
+        response = outer.carried.begin(ctx.now_ms)
+        return api.response() if response is NOTHING else response
 
     def wait(self, connection: Connection, request: Request, scripted: ScriptedRequest, now_ms: int) -> None:
         """A request is parked: one that is blackholed is journaled at once, for nobody knows whether more comes."""
@@ -258,10 +278,8 @@ class ScriptedRequests:
             return len(data), None
         return len(data), (Reset if end == "reset" else Close)(connection.connection_id, reason)
 
-    def _matched(
-        self, connection: Connection, api: Api, body: Any, ctx: RequestContext, ask: Callable[[], Any]
-    ) -> ScriptedRequest:
-        asked = Asked(
+    def _asked(self, connection: Connection, body: Any, ctx: RequestContext) -> Asked:
+        return Asked(
             ctx.api_key,
             ctx.api_version,
             ctx.client_id,
@@ -272,17 +290,13 @@ class ScriptedRequests:
             connection.sender_of(body),
             body,
         )
-        failure: Exception | None = None
-        stub: Stub | None = None
+
+    def _match(self, asked: Asked) -> tuple[Stub | None, Exception | None]:
+        """The stub that serves a request, and what broke when it was looked for: a test's own function may."""
         try:
-            stub = self._rack.holder(asked) or self._rack.match(asked)
-        except Exception as broken_match:
-            failure = broken_match
-            ask = partial(_raise, broken_match)
-        scripted = ScriptedRequest(self._rack, stub, asked, api, body, ctx, ask)
-        scripted.unmatched = stub is None and self._rack.strict
-        scripted.is_broken = failure is not None
-        return scripted
+            return self._rack.holder(asked) or self._rack.match(asked), None
+        except Exception as failure:
+            return None, failure
 
 
 def _because(words: list[str], stub: Stub) -> str:

@@ -57,12 +57,15 @@ class Asked:
         self.request = request
 
 
+AskedTest = Callable[[Asked], bool]
+
+
 class Condition(NamedTuple):
     """One condition of a match: what it looks at, what it wants, its test, and what there is in a request."""
 
     path: str
     expected: Any
-    test: Callable[[Asked], bool]
+    test: AskedTest
     actual: Callable[[Asked], Any]
 
 
@@ -94,21 +97,12 @@ class Match:
     def __call__(self, exchange: Any) -> bool:
         """Whether an exchange of the journal, or an Asked, is such a request."""
         asked = exchange if isinstance(exchange, Asked) else asked_in(exchange)
-        return all(test(asked) for test in self.tests)
+        return all(condition.test(asked) for condition in self.conditions)
 
     @cached_property
     def api_keys(self) -> frozenset[int]:
         """Numbers of the APIs that it is about; empty for any."""
         return frozenset(api_key(name) for name in self.api)
-
-    @cached_property
-    def broker_ids(self) -> frozenset[int] | None:
-        """The brokers that it is about where they are named one by one, so that it need not be tried for others."""
-        if type(self.broker_id) is int:
-            return frozenset({self.broker_id})
-        if isinstance(self.broker_id, list | tuple) and all(type(each) is int for each in self.broker_id):
-            return frozenset(self.broker_id)
-        return None
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
@@ -123,9 +117,19 @@ class Match:
         return (*found, *(_where(path, expected, self.api_keys) for path, expected in self.where.items()))
 
     @cached_property
-    def tests(self) -> tuple[Callable[[Asked], bool], ...]:
-        """The tests of the conditions."""
-        return tuple(condition.test for condition in self.conditions)
+    def scope_tests(self) -> tuple[tuple[str, AskedTest], ...]:
+        """The tests of scopes, each with the attribute of Asked that alone decides it."""
+        return tuple((_SCOPES[name][0], _scope(name, value).test) for name, value in self._scopes(pure=True).items())
+
+    @cached_property
+    def other_tests(self) -> tuple[AskedTest, ...]:
+        """The tests of everything else but the API: of fields, and of scopes by a function of the test's own."""
+        pure = {camel(name) for name in self._scopes(pure=True)} | {"api"}
+        return tuple(
+            condition.test
+            for condition in self.conditions
+            if condition.path not in pure or condition.path in self.where
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The match as JSON."""
@@ -150,9 +154,9 @@ class Match:
         """The same with more conditions, given as keywords are given to `stub`."""
         return replace(self, **keywords(conditions, self))
 
-    def _scopes(self) -> dict[str, Any]:
-        names = tuple(_SCOPES)
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+    def _scopes(self, *, pure: bool = False) -> dict[str, Any]:
+        given = {name: value for name in _SCOPES if (value := getattr(self, name)) is not None}
+        return {name: value for name, value in given.items() if not (pure and _has_function(value))}
 
 
 def api_key(api: str | int) -> int:
@@ -222,6 +226,11 @@ class _InJournal(Asked):
 def asked_in(exchange: Any) -> Asked:
     """What an exchange of the journal asked."""
     return _InJournal(exchange)
+
+
+def _has_function(expected: Any) -> bool:
+    inner = expected.values() if isinstance(expected, Mapping) else ()
+    return callable(expected) or any(map(_has_function, inner))
 
 
 def _names(api: Any) -> tuple[str, ...]:

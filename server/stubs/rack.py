@@ -2,40 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from mockraft.server.stubs.errors import StubError, unknown
-from mockraft.server.stubs.match import Asked
+from mockraft.server.stubs.match import Asked, AskedTest
 from mockraft.server.stubs.near_misses import NearMiss, near_stubs, nearest_exchanges
 from mockraft.server.stubs.scenarios import STARTED
 from mockraft.server.stubs.stub import Stub
 
+KEYS_KEPT = 4096
+"""For how many different askers a shelf remembers which stubs are for them."""
+
 
 class _Shelf:
-    """The stubs of one API, the first to ask first: those that name no broker, and by broker the same and its own."""
+    """The stubs of one API, the first to ask first; `candidates` are those whose scopes an asker is in.
 
-    __slots__ = ("by_broker", "of_any")
+    Scopes depend on who asks alone, so they are looked at once for each asker, and stubs for others cost nothing.
+    """
+
+    __slots__ = ("_found", "_key", "_of_any", "is_empty")
 
     def __init__(self, stubs: list[Stub]) -> None:
-        named = {broker_id for each in stubs for broker_id in each.match.broker_ids or ()}
-        self.of_any = tuple(each for each in stubs if each.match.broker_ids is None)
-        self.by_broker: dict[int, tuple[Stub, ...]] = dict.fromkeys(named, ())
-        if named:
-            ranks = {id(each): rank for rank, each in enumerate(stubs)}
-            own: dict[int, list[Stub]] = {broker_id: [] for broker_id in named}
-            for each in stubs:
-                for broker_id in each.match.broker_ids or ():
-                    own[broker_id].append(each)
-            for broker_id, theirs in own.items():
-                self.by_broker[broker_id] = tuple(sorted((*theirs, *self.of_any), key=lambda each: ranks[id(each)]))
+        attributes = sorted({attribute for each in stubs for attribute, _ in each.match.scope_tests})
+        self.is_empty = not stubs
+        self._key: Callable[[Asked], Any] | None = attrgetter(*attributes) if attributes else None
+        self._of_any = [(each, each.match.other_tests) for each in stubs]
+        self._found: dict[Any, list[tuple[Stub, tuple[AskedTest, ...]]]] = {}
 
-    def candidates(self, asked: Asked) -> tuple[Stub, ...]:
-        """The stubs that may match."""
-        if not self.by_broker:
-            return self.of_any
-        return self.by_broker.get(asked.broker_id, self.of_any)
+    def candidates(self, asked: Asked) -> list[tuple[Stub, tuple[AskedTest, ...]]]:
+        """The stubs that may match, with the tests that are still to be made."""
+        if self._key is None:
+            return self._of_any
+        key = self._key(asked)
+        found = self._found.get(key)
+        if found is None:
+            if len(self._found) >= KEYS_KEPT:
+                self._found.clear()
+            found = self._found[key] = [
+                (each, tests) for each, tests in self._of_any if all(test(asked) for _, test in each.match.scope_tests)
+            ]
+        return found
 
 
 class Rack:
@@ -142,17 +151,18 @@ class Rack:
 
     def match(self, asked: Asked) -> Stub | None:
         """The stub that serves a request, which is counted, and its scenario goes on; None where there is none."""
-        shelf = self._shelves.get(asked.api_key)
-        if shelf is None:
-            shelf = self._shelves[asked.api_key] = self._shelf(asked.api_key)
-        for candidate in shelf.candidates(asked):
-            for test in candidate.match.tests:
+        for candidate, tests in self._shelf(asked.api_key).candidates(asked):
+            for test in tests:
                 if not test(asked):
                     break
             else:
                 if self._serves(candidate):
                     return candidate
         return None
+
+    def is_idle_for(self, api_key: int) -> bool:
+        """Whether no request of an API can be of interest, whoever asks."""
+        return not self._strict and not self._held and self._shelf(api_key).is_empty
 
     def hold(self, stub: Stub, asked: Asked) -> None:
         """Blackhole who asked."""
@@ -195,7 +205,11 @@ class Rack:
         return True
 
     def _shelf(self, api_key: int) -> _Shelf:
-        return _Shelf([each for each in self.stubs if not each.match.api_keys or api_key in each.match.api_keys])
+        shelf = self._shelves.get(api_key)
+        if shelf is None:
+            theirs = [each for each in self.stubs if not each.match.api_keys or api_key in each.match.api_keys]
+            shelf = self._shelves[api_key] = _Shelf(theirs)
+        return shelf
 
     def _place(self, live: Stub) -> Stub:
         self._stubs[live.id] = live
