@@ -16,6 +16,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Close, Effect, Reset, Send
 from mockraft.server.responses import Responses, answered_version
 from mockraft.server.stubs.chance import Chance
+from mockraft.server.stubs.endings import Blackhole
 from mockraft.server.stubs.match import Asked
 from mockraft.server.stubs.plan import Plan
 from mockraft.server.stubs.rack import Rack
@@ -30,6 +31,7 @@ NOTHING: Final = object()
 """What a stub answers that lets nothing be said, or only bytes."""
 
 _PASS = Plan(())
+_HELD = Plan((Blackhole(),))
 _RELEASED = Plan(())
 _RELEASED.reason.append("blackholed until released")
 
@@ -86,10 +88,13 @@ class ScriptedRequest:
         """The response, NOTHING, or `Parked`."""
         try:
             stub = self.stub
+            if self.rack.holder(self.asked) is not None:
+                self.plan = _HELD
+                return self._until_released(now_ms)
             if stub is not None and self.plan.varies:
                 self.plan = self.plan.resolved(stub.call_count, self.api, self.asked)
             if stub is not None and self.plan.held_by:
-                self.rack.hold(stub, self.asked)
+                self.rack.hold(stub, self.asked, self.plan.held_by)
                 return self._until_released(now_ms)
             return self._wait(self.plan.delays_before, now_ms, self._respond)
         except Exception:

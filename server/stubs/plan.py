@@ -26,7 +26,8 @@ class Plan:
     4. `response_changes` are made, `delays` pass, the response is written, `frame_edits` are made on its bytes.
     5. They are sent if `is_sent`, and the connection ends as `end` says: "" for not at all, "close" or "reset".
 
-    One that `varies` has to be `resolved` for each request first.
+    `is_untouched`: what is sent is what the controller answers to what was asked, if later. One that `varies` has to be
+    `resolved` for each request first.
     """
 
     __slots__ = (
@@ -37,6 +38,7 @@ class Plan:
         "frame_edits",
         "held_by",
         "is_sent",
+        "is_untouched",
         "passes",
         "raw",
         "reason",
@@ -75,17 +77,13 @@ class Plan:
                 self.is_sent = False
             elif self.is_sent and not self.held_by:
                 self.passes = True
+        is_edited = bool(self.request_changes or self.response_changes or self.frame_edits or self.end)
+        self.is_untouched = self.passes and self.is_sent and not is_edited
 
     @property
     def has_answer(self) -> bool:
         """Whether it is decided who answers."""
         return self.passes or self.respond is not None or self.raw is not None or self.varies
-
-    @property
-    def is_untouched(self) -> bool:
-        """Whether what is sent is what the controller answered to what was asked, if later."""
-        is_edited = bool(self.request_changes or self.response_changes or self.frame_edits or self.end)
-        return self.passes and self.is_sent and not is_edited
 
     def resolved(self, number: int, api: Any, asked: Asked) -> Plan:
         """The plan for the call of this number, from 1 on."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -120,6 +121,19 @@ class Rack:
         self._changed()
         return gone
 
+    @contextmanager
+    def placing(self, *stubs: Stub) -> Iterator[tuple[Stub, ...]]:
+        """Have stubs in the way for the length of a `with` block; gives the live ones."""
+        placed: list[Stub] = []
+        try:
+            for each in stubs:
+                placed.append(self.add(each))
+            yield tuple(placed)
+        finally:
+            for each in placed:
+                if each.id in self._stubs:
+                    self.remove(each)
+
     def reset(self) -> None:
         """Take everything away, scenarios and strict mode included, and release everybody."""
         self._stubs.clear()
@@ -164,9 +178,9 @@ class Rack:
         """Whether no request of an API can be of interest, whoever asks."""
         return not self._strict and not self._held and self._shelf(api_key).is_empty
 
-    def hold(self, stub: Stub, asked: Asked) -> None:
-        """Blackhole who asked."""
-        self._held[self._key(asked, stub.plan.held_by)] = stub.id
+    def hold(self, stub: Stub, asked: Asked, by: str) -> None:
+        """Blackhole who asked: the client ("clientId") or only the connection ("connection")."""
+        self._held[self._key(asked, by)] = stub.id
 
     def holder(self, asked: Asked) -> Stub | None:
         """The stub that blackholes who asks."""

@@ -46,3 +46,17 @@ async def test_a_blackholed_client_waits_on_each_of_its_connections_whatever_it_
     rack.remove(live)
     await asyncio.gather(*waiting)
     assert (live.call_count, rack.blackholed) == (1, [])
+
+
+async def test_a_blackhole_may_come_after_other_answers(rack: Any, connect: Any) -> None:
+    live = rack.add(stub("BrokerHeartbeat").answers(["NOT_CONTROLLER", "blackhole"]))
+    asker, again = await connect("lost"), await connect("lost")
+    assert await asker.code() == 41
+    waiting = asyncio.create_task(asker.code())
+    await until(lambda: rack.blackholed)
+    other = asyncio.create_task(again.code())
+    await until(lambda: len(live.calls) == 3)
+    assert not waiting.done()
+    assert not other.done()
+    rack.reset()
+    assert await asyncio.gather(waiting, other) == [77, 77]

@@ -84,3 +84,16 @@ def test_yaml_without_pyyaml_names_what_to_install(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(builtins, "__import__", without_yaml)
     with pytest.raises(StubFileError, match=r"pip install 'mockraft\[admin\]', or write the file as JSON"):
         read_stub_file(written(tmp_path, "stubs.yaml", YAML))
+
+
+def test_a_file_may_have_faults_and_a_plan_and_is_taken_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    latency = {"kind": "latency", "params": {"latencyMs": 5}}
+    tree: dict[str, Any] = {"stubs": [{}], "faults": [latency], "plan": [{"at": 0, "duration": 10, "fault": latency}]}
+    script = Script()
+    script.load(read_stub_file(written(tmp_path, "a.json", json.dumps(tree))))
+    assert (len(script.rack.stubs), len(script.faults.all)) == (1, 1)
+    tree["faults"].append({"kind": "latenzy"})
+    script = Script()
+    with pytest.raises(ValueError, match=r"^faults\[1\].*latenzy"):
+        script.load(read_stub_file(written(tmp_path, "b.json", json.dumps(tree))))
+    assert (script.rack.stubs, script.faults.all) == ([], [])
