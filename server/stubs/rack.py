@@ -89,15 +89,13 @@ class Rack:
         if stub.id in self._stubs:
             raise StubError(f"there is a stub {stub.id!r} already", "id")
         self._added += 1
-        name = stub.id
-        while not name or (name in self._stubs and not stub.id):
-            name = f"stub-{self._added}" if not name else f"{name}-{self._added}"
+        name, number = stub.id, self._added
+        while not name or name in self._stubs:
+            name, number = f"stub-{number}", number + 1
         live = replace(stub, id=name)
         self._order[name] = self._added
         if of_fault:
             self._of_faults.add(name)
-        if live.scenario is not None:
-            self.scenarios.setdefault(live.scenario.name, STARTED)
         return self._place(live)
 
     def replace(self, stub_id: str, stub: Stub) -> Stub:
@@ -226,6 +224,8 @@ class Rack:
         return shelf
 
     def _place(self, live: Stub) -> Stub:
+        if live.scenario is not None:
+            self.scenarios.setdefault(live.scenario.name, STARTED)
         self._stubs[live.id] = live
         self._changed()
         return live
