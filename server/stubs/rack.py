@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -118,19 +117,6 @@ class Rack:
         self._release_held_by(gone.id)
         self._changed()
         return gone
-
-    @contextmanager
-    def placing(self, *stubs: Stub) -> Iterator[tuple[Stub, ...]]:
-        """Have stubs in the way for the length of a `with` block; gives the live ones."""
-        placed: list[Stub] = []
-        try:
-            for each in stubs:
-                placed.append(self.add(each))
-            yield tuple(placed)
-        finally:
-            for each in placed:
-                if each.id in self._stubs:
-                    self.remove(each)
 
     def reset(self) -> None:
         """Take everything away, scenarios and strict mode included, and release everybody."""

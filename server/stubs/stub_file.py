@@ -30,7 +30,7 @@ class StubFile:
 
     stubs: list[Stub] = field(default_factory=list)
     faults: list[Any] = field(default_factory=list)
-    plan: list[Any] = field(default_factory=list)
+    plan: list[Any] | Mapping[str, Any] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The file as a JSON tree."""
@@ -70,7 +70,7 @@ def stub_file_from_json(tree: Any) -> StubFile:
             raise StubError(unknown("part of a stub file", name, PARTS), str(name))
     parts = {name: [] if tree.get(name) is None else tree[name] for name in PARTS}
     for name, part in parts.items():
-        if not isinstance(part, list):
+        if not isinstance(part, list) and not (name == "plan" and isinstance(part, Mapping)):
             raise StubError(f"expected a list, got {part!r}", name)
     stubs: list[Stub] = []
     for index, each in enumerate(parts["stubs"]):

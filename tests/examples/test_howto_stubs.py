@@ -11,8 +11,7 @@ from mockraft.wire import api_keys
 
 async def test_a_registration_is_refused_twice_and_then_accepted() -> None:
     async with Controller() as controller:
-        rack = controller.double.script.rack
-        refused = rack.add(stub("BrokerRegistration", broker_id=1).times(2).inject_error("INVALID_REGISTRATION"))
+        refused = controller.add(stub("BrokerRegistration", broker_id=1).times(2).inject_error("INVALID_REGISTRATION"))
 
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker:
             await broker.wait_until(BrokerState.RUNNING)
@@ -25,10 +24,9 @@ async def test_a_registration_is_refused_twice_and_then_accepted() -> None:
 
 async def test_heartbeats_are_late_lost_and_changed() -> None:
     async with Controller() as controller:
-        rack = controller.double.script.rack
-        late = rack.add(stub("BrokerHeartbeat", broker_id=1).delay_on(20, jitter_ms=10))
-        lost = rack.add(stub("BrokerHeartbeat", broker_id=1).on_call(2).pass_through().drop().disconnect_on())
-        rack.add(stub("BrokerHeartbeat", broker_id=1, want_fence=True).once().change(response={"isFenced": True}))
+        late = controller.add(stub("BrokerHeartbeat", broker_id=1).delay_on(20, jitter_ms=10))
+        lost = controller.add(stub("BrokerHeartbeat", broker_id=1).on_call(2).pass_through().drop().disconnect_on())
+        controller.add(stub("BrokerHeartbeat", broker_id=1, want_fence=True).once().change(response={"isFenced": True}))
 
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker:
             await broker.wait_until(BrokerState.RUNNING)
@@ -38,40 +36,36 @@ async def test_heartbeats_are_late_lost_and_changed() -> None:
 
 async def test_answers_are_made_by_a_function() -> None:
     async with Controller() as controller:
-        rack = controller.double.script.rack
 
         def by_id(request: Any) -> Any:
             return "INVALID_REGISTRATION" if request.broker_id > 1 else None
 
-        rack.add(stub("BrokerRegistration").answers(by_id))
-        rack.add(stub("BrokerHeartbeat").times(3).answers(["NOT_CONTROLLER", {"isFenced": True}, None]))
+        controller.add(stub("BrokerRegistration").answers(by_id))
+        controller.add(stub("BrokerHeartbeat").times(3).answers(["NOT_CONTROLLER", {"isFenced": True}, None]))
 
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker:
             await broker.wait_until(BrokerState.RUNNING)
-        assert [each.call_count for each in rack.stubs] == [3, 1]
+        assert [each.call_count for each in controller.stubs] == [3, 1]
 
 
 async def test_a_story_in_two_states() -> None:
     async with Controller() as controller:
-        rack = controller.double.script.rack
         moving = stub("BrokerHeartbeat", "BrokerRegistration").inject_error("NOT_CONTROLLER")
-        rack.add(moving.in_scenario("failover", requires="Started", then="Moved"))
-        rack.add(stub("BrokerHeartbeat", "BrokerRegistration").in_scenario("failover", requires="Moved"))
+        controller.add(moving.in_scenario("failover", requires="Started", then="Moved"))
+        controller.add(stub("BrokerHeartbeat", "BrokerRegistration").in_scenario("failover", requires="Moved"))
 
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker:
             await broker.wait_until(BrokerState.RUNNING)
-        assert rack.scenarios == {"failover": "Moved"}
+        assert controller.scenarios == {"failover": "Moved"}
 
 
 async def test_a_stub_that_was_never_met_says_what_came_near() -> None:
     async with Controller() as controller:
-        rack = controller.double.script.rack
-        rack.add(stub("BrokerRegistration", broker_id=2, log_dirs__exists=True).named("of another", id="unmet"))
+        unmet = controller.add(stub("BrokerRegistration", broker_id=2, log_dirs__exists=True))
 
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker:
             await broker.wait_until(BrokerState.RUNNING)
-        (unmet,) = rack.unused()
-        (nearest, *_) = rack.near_misses(unmet, controller.journal.exchanges())
+        (nearest, *_) = controller.near_misses(unmet)
         assert "✗ brokerId: wanted 2, there was 1" in nearest.describe()
 
 

@@ -153,10 +153,3 @@ def test_hundreds_of_stubs_for_others_are_not_tried(rack: Rack) -> None:
         rack.add(stub("Fetch", client_id=never))
         rack.add(stub("BrokerHeartbeat", broker_id=1_000 + number, where={"wantFence": never}))
     assert served(rack) == [None]
-
-
-def test_stubs_are_there_for_the_length_of_a_block(rack: Rack) -> None:
-    with rack.placing(stub("BrokerHeartbeat").named("", id="a"), stub("Fetch")) as (live, _):
-        assert served(rack) == ["a"]
-        rack.remove(live)
-    assert (rack.stubs, live.call_count) == ([], 1)
