@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from mockraft.admin_door import AdminDoor
-from mockraft.double_door import AwaitingDoor, BlockingDoor, DoubleDoor
+from mockraft.double_door import AwaitingDoor, BlockingDoor, DoubleDoor, script_of
 from mockraft.loop_thread import InLoopThread, T
 from mockraft.proposals import overlay_of, rules_of
 from mockraft.server.clock import Clock, VirtualClock
@@ -24,7 +24,7 @@ from mockraft.server.controller.state_file import read_state
 from mockraft.server.double import Double
 from mockraft.server.journal import Journal
 from mockraft.server.running import RunningController, random_cluster_id
-from mockraft.server.stubs.script import Script
+from mockraft.server.stubs.stub import Stub
 
 if TYPE_CHECKING:
     from mockraft.broker_door import SimulatedBroker, SyncSimulatedBroker
@@ -86,8 +86,9 @@ class Controller(AwaitingDoor):
     a metadata version that is not there and a file that is no state, DataDirError for a data directory that cannot be
     used, OSError for a port that is taken.
     With `brokers=3` simulated brokers 1 to 3 run with it, and the block begins when they do. `clock="virtual"` is time
-    that stands still until `advance`. `strict` marks requests that no stub is about (`assert_all_expected`). With
-    `admin_port` (0: any free one) the admin API and the live page are at `admin_url`.
+    that stands still until `advance`. `stubs` are those that it begins with, or a stub file; `strict` marks requests
+    that no stub is about (`assert_all_expected`). With `admin_port` (0: any free one) the admin API and the live page
+    are at `admin_url`.
 
         async with Controller(session_timeout_ms=2000) as controller:
             properties["controller.quorum.bootstrap.servers"] = controller.bootstrap
@@ -102,6 +103,7 @@ class Controller(AwaitingDoor):
         schemas: str | Path | Iterable[str | Path] = (),
         brokers: int = 0,
         strict: bool = False,
+        stubs: str | Path | Iterable[Stub] = (),
         admin_port: int | None = None,
         **options: Any,
     ) -> None:
@@ -112,8 +114,7 @@ class Controller(AwaitingDoor):
         self._config = configured(config, self._chance, profile=profile, schemas=schemas, **options)
         self._clock = clock_of(clock)
         self._running: RunningController | None = None
-        self._script = Script()
-        self._script.rack.strict = strict
+        self._script = script_of(strict, stubs)
         self.double = Double(lambda: {self.node_id: self.running}, self._script)
         self._admin = AdminDoor(self.double, admin_port)
 

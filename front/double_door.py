@@ -7,7 +7,7 @@ import contextlib
 import functools
 import json
 import textwrap
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -21,7 +21,9 @@ from mockraft.server.journal.verification import described
 from mockraft.server.state.state import State
 from mockraft.server.stubs.match import Match
 from mockraft.server.stubs.near_misses import NearMiss
+from mockraft.server.stubs.script import Script
 from mockraft.server.stubs.stub import Stub, stub
+from mockraft.server.stubs.stub_file import read_stub_file
 
 _SHOWN_MAX = 10
 
@@ -84,6 +86,10 @@ class DoubleDoor:
         """Put a stub in the way, an object or its JSON; gives the live one. StubError, a ValueError."""
         added = stub if isinstance(stub, Stub) else Stub.from_json(stub)
         return self.call(self.double.script.rack.add, added)
+
+    def load_stubs(self, path: str | Path) -> None:
+        """Put in the way what a stub file says: stubs, faults, a plan; JSON or YAML. StubFileError, a ValueError."""
+        self.call(self.double.script.load, read_stub_file(Path(path)))
 
     def remove(self, stub: str | Stub) -> None:
         """Take a stub away, by its id or as it is. KeyError."""
@@ -278,6 +284,18 @@ class BlockingDoor(InLoopThread, DoubleDoor):
     ) -> Any:
         """Ask as a client would, on a connection of its own, and give the response; see `mockraft.asking.ask`."""
         return self._thread.run(ask(self.double, request, version, client_id, node, timeout_s))
+
+
+def script_of(strict: bool, stubs: str | Path | Iterable[Stub]) -> Script:
+    """What a double begins with: stubs, or those of a stub file. StubError, StubFileError."""
+    script = Script()
+    script.rack.strict = strict
+    if isinstance(stubs, str | Path):
+        script.load(read_stub_file(Path(stubs)))
+    else:
+        for each in stubs:
+            script.rack.add(each)
+    return script
 
 
 def _complain(texts: list[str]) -> None:

@@ -101,10 +101,11 @@ class FaultDoor:
         """Those that never met anything, on or not."""
         return self._call(self._faults.unfired)
 
-    def run(self, plan: Iterable[Mapping[str, Any]]) -> None:
+    def run(self, plan: Iterable[Mapping[str, Any]] | Mapping[str, Any]) -> None:
         """Switch faults by a plan from now on: `[{"at": 0, "duration": 500, "fault": {"kind": "latency"}}]`.
 
-        Times are milliseconds of the double's clock. ValueError names what is wrong.
+        `{"chaos": {"seed": 7, …}}` in place of steps draws them. Times are milliseconds of the double's clock.
+        ValueError names what is wrong.
         """
         self._call(self._faults.run, plan)
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from mockraft.admin_door import AdminDoor
 from mockraft.controller_door import clock_of, configured
-from mockraft.double_door import AwaitingDoor, BlockingDoor
+from mockraft.double_door import AwaitingDoor, BlockingDoor, script_of
 from mockraft.server.clock import Clock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.data_dir import cluster_id_of
 from mockraft.server.double import Double
 from mockraft.server.running import RunningController
 from mockraft.server.running_quorum import PATIENCE_S, RunningQuorum, folder
-from mockraft.server.stubs.script import Script
+from mockraft.server.stubs.stub import Stub
 
 
 class Quorum(AwaitingDoor):
@@ -38,6 +39,7 @@ class Quorum(AwaitingDoor):
         *,
         clock: Clock | Literal["virtual"] | None = None,
         strict: bool = False,
+        stubs: str | Path | Iterable[Stub] = (),
         admin_port: int | None = None,
         **options: Any,
     ) -> None:
@@ -51,8 +53,7 @@ class Quorum(AwaitingDoor):
         self._config = configured(config, self._chance, **options)
         self._clock = clock_of(clock)
         self._running: RunningQuorum | None = None
-        self._script = Script()
-        self._script.rack.strict = strict
+        self._script = script_of(strict, stubs)
         self.double = Double(lambda: self.running.nodes, self._script)
         self._admin = AdminDoor(self.double, admin_port)
 

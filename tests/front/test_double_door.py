@@ -265,3 +265,16 @@ def test_the_admin_api_stands_beside_it_where_that_is_asked_for(kind: Any) -> No
         assert json.load(told)["clusterId"] == double.cluster_id
     with kind.sync() as double, pytest.raises(RuntimeError, match="admin_port=0"):
         assert double.admin_url
+
+
+def test_a_stub_file_is_begun_with_or_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "stubs.json"
+    path.write_text(json.dumps({"stubs": [{"match": {"api": "DescribeCluster"}, "actions": ["disconnectOn"]}]}))
+    with Controller.sync(stubs=path) as controller, pytest.raises(DisconnectedError):
+        controller.ask(CLUSTER)
+    with Controller.sync(stubs=[stub("DescribeCluster").named("first")]) as controller:
+        controller.load_stubs(path)
+        assert [each.name for each in controller.stubs] == ["", "first"]
+        path.write_text("{")
+        with pytest.raises(ValueError, match=r"stubs.json, line 1: not JSON"):
+            controller.load_stubs(path)
