@@ -113,9 +113,9 @@ def measure(rounds: int) -> dict[str, Any]:
     return {
         "title": "In a test",
         "about": "The pytest plugin in a run of one test that does not use it: processor time with the wheel installed "
-        f"less that without, in turns. Its own import is {import_ms:.1f} ms of that; the rest is pytest, which reads the "
-        "list of a plugin's files. A start is from nothing to a listener in a thread of its own, once its modules are "
-        f"imported; a reset comes after {STUBS} stubs, {STUBS} faults and {STUBS} requests.",
+        f"less that without, in turns. Its own import is {import_ms:.1f} ms of that; the rest is pytest, which reads "
+        "the list of a plugin's files. A start is from nothing to a listener in a thread of its own, once its modules "
+        f"are imported; a reset comes after {STUBS} stubs, {STUBS} faults and {STUBS} requests.",
         "tables": [
             {"title": "Milliseconds", "columns": ["", "median", "least", "most", "runs"], "rows": rows},
         ],

@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     from mockraft.broker_door import SimulatedBroker, SyncSimulatedBroker
     from mockraft.brokers import BrokerState
     from mockraft.controller_door import AwaitedController, Controller, SyncController
-    from mockraft.double_door import WaitTimeoutError
     from mockraft.quorum_door import Quorum, SyncQuorum
     from mockraft.server.clock import VirtualClock
     from mockraft.server.controller.policies import AlteredConfigs, NewTopic
     from mockraft.server.journal import Exchange, Journal, VerificationError
     from mockraft.server.stubs.errors import StubError
+    from mockraft.server.stubs.faults.chaos import chaos
     from mockraft.server.stubs.match import Match
     from mockraft.server.stubs.stub import Stub, stub
+    from mockraft.verifying import WaitTimeoutError
 
 __all__ = [
     "AlteredConfigs",
@@ -42,6 +43,7 @@ __all__ = [
     "VerificationError",
     "VirtualClock",
     "WaitTimeoutError",
+    "chaos",
     "stub",
 ]
 
@@ -63,7 +65,8 @@ _HOMES = {
     "SyncSimulatedBroker": "mockraft.broker_door",
     "VerificationError": "mockraft.server.journal",
     "VirtualClock": "mockraft.server.clock",
-    "WaitTimeoutError": "mockraft.double_door",
+    "WaitTimeoutError": "mockraft.verifying",
+    "chaos": "mockraft.server.stubs.faults.chaos",
     "stub": "mockraft.server.stubs.stub",
 }
 

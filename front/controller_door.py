@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from mockraft.admin_door import AdminDoor
-from mockraft.double_door import AwaitingDoor, BlockingDoor, DoubleDoor, script_of
+from mockraft.double_door import AwaitingDoor, BlockingDoor, ControllerDoor, script_of
 from mockraft.loop_thread import InLoopThread, T
 from mockraft.proposals import overlay_of, rules_of
 from mockraft.server.clock import Clock, VirtualClock
@@ -75,7 +75,7 @@ def clock_of(clock: Clock | Literal["virtual"] | None) -> Clock | None:
     return clock
 
 
-class Controller(AwaitingDoor):
+class Controller(AwaitingDoor, ControllerDoor):
     """A KRaft controller on a free port of the loopback, for as long as the `async with` block lasts.
 
     Options are those of `ControllerConfig` by name; `metadata_version` may be a name (4.1-IV1) or release (4.1) too.
@@ -225,7 +225,7 @@ class Controller(AwaitingDoor):
         return self.running.node.messages
 
 
-class ThreadedController(InLoopThread, DoubleDoor):
+class ThreadedController(InLoopThread, ControllerDoor):
     """A controller in a thread of its own, as long as the `with` block lasts."""
 
     def __init__(self, controller: Controller) -> None:

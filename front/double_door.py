@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 import json
 import textwrap
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -15,8 +14,7 @@ from mockraft.asking import ask
 from mockraft.fault_door import FaultDoor
 from mockraft.loop_thread import InLoopThread, T
 from mockraft.server.double import Double
-from mockraft.server.journal import Exchange, VerificationError, merged, verify, when, write_pcapng
-from mockraft.server.journal.lines import tell
+from mockraft.server.journal import Exchange, VerificationError, merged, write_pcapng
 from mockraft.server.journal.verification import described
 from mockraft.server.state.state import State
 from mockraft.server.stubs.match import Match
@@ -24,14 +22,7 @@ from mockraft.server.stubs.near_misses import NearMiss
 from mockraft.server.stubs.script import Script
 from mockraft.server.stubs.stub import Stub, stub
 from mockraft.server.stubs.stub_file import read_stub_file
-
-_SHOWN_MAX = 10
-
-PATIENCE_S = 10.0
-"""How long is waited for requests, unless told."""
-
-Requests = Stub | Match | str | int | Callable[[Exchange], bool] | None
-"""Which requests: what a stub or match is about, an API by name or number, a function of an exchange; None is all."""
+from mockraft.verifying import PATIENCE_S, Requests, WaitTimeoutError, complain, match_of, verified, wait_for
 
 
 class Call(Protocol):
@@ -39,10 +30,6 @@ class Call(Protocol):
 
     def __call__(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call and give the result."""
-
-
-class WaitTimeoutError(VerificationError, TimeoutError):
-    """What was waited for did not come in time; the text says what came instead."""
 
 
 class DoubleDoor:
@@ -181,11 +168,19 @@ class DoubleDoor:
 
     def assert_all_faults_fired(self) -> None:
         """AssertionError that names every fault that never met anything."""
-        _complain([f"fault {fault.id} never met anything: {fault.to_json()}" for fault in self.faults.unfired()])
+        complain([f"fault {fault.id} never met anything: {fault.to_json()}" for fault in self.faults.unfired()])
 
     def assert_all_expected(self) -> None:
         """AssertionError that names every request that a strict double did not expect, with the nearest stubs."""
-        _complain([self._unexpected(exchange) for exchange in self.unmatched()])
+        complain([self._unexpected(exchange) for exchange in self.unmatched()])
+
+    def as_version(self, release: str | None, api_versions: Mapping[str, Any] | None = None) -> None:
+        """Pass for a controller of another Kafka release ("3.9"), and offer other versions of some APIs.
+
+        `{"Fetch": "4-16", "Vote": "off"}`; None is what it is by itself. It holds from the next connection on.
+        ValueError.
+        """
+        self.call(self.double.as_version, release, api_versions)
 
     def advance(self, ms: int) -> None:
         """Move the clock on, of a double that was made with `clock="virtual"`; else ValueError."""
@@ -214,25 +209,33 @@ class DoubleDoor:
     def reset(self, *, state: bool = False) -> None:
         """Take away stubs, faults and what the journals hold; with `state` it begins with an empty log, too.
 
-        What was said when it was made stays, and so does `strict`. A new log has brokers that know the old one end.
-        ValueError then for a data directory and for a quorum.
+        `strict` stays. A new log has brokers that know the old one end; ValueError then for a data directory and for a
+        quorum.
         """
         strict = self.strict
         self.call(lambda: self.double.reset(state=state))
         self.strict = strict
 
-    def load(self, path: str | Path) -> None:
-        """Begin anew with a state that `state.save` wrote, or with a snapshot of Kafka's. OSError, ValueError."""
-        self.call(self.double.load, path)
-
     def _assert_used(self, unused: list[Stub]) -> None:
-        _complain([f"stub {each.id} was never used: {described(each.match)}" + self._near(each) for each in unused])
+        complain([f"stub {each.id} was never used: {described(each.match)}" + self._near(each) for each in unused])
 
     def _unexpected(self, exchange: Exchange) -> str:
         return f"request #{exchange.id} was not expected: {exchange!r}" + self._near(exchange)
 
     def _near(self, of: Exchange | Stub) -> str:
         return "".join("\n" + textwrap.indent(miss.describe(), "  ") for miss in self.near_misses(of))
+
+
+class ControllerDoor(DoubleDoor):
+    """What a controller alone has beside that; the nodes of a quorum are restarted by the quorum."""
+
+    def restart(self) -> None:
+        """Restart it in place, with its log, port and journal: connections break, a broker notices a new epoch."""
+        self.call(self.double.restart)
+
+    def load(self, path: str | Path) -> None:
+        """Begin anew with a state that `state.save` wrote, or with a snapshot of Kafka's. OSError, ValueError."""
+        self.call(self.double.load, path)
 
 
 class AwaitingDoor(DoubleDoor):
@@ -296,72 +299,6 @@ def script_of(strict: bool, stubs: str | Path | Iterable[Stub]) -> Script:
         for each in stubs:
             script.rack.add(each)
     return script
-
-
-def _complain(texts: list[str]) -> None:
-    """AssertionError with these texts, if there are any."""
-    if texts:
-        more = [f"… and {len(texts) - _SHOWN_MAX} more"] if len(texts) > _SHOWN_MAX else []
-        raise AssertionError("\n\n".join([*texts[:_SHOWN_MAX], *more]))
-
-
-def match_of(match: Requests, fields: Mapping[str, Any]) -> Callable[[Exchange], bool] | None:
-    """Which requests are meant, None for all. StubError, a ValueError, that names the field."""
-    if isinstance(match, Stub):
-        match = match.match
-    if isinstance(match, Match):
-        return match.and_where(**fields) if fields else match
-    if match is None or isinstance(match, str | int):
-        api = () if match is None else (match,)
-        return stub(*api, **fields).match if api or fields else None
-    if fields:
-        raise ValueError(f"a function says which requests are meant, so {', '.join(fields)} cannot be said beside it")
-    return match
-
-
-def verified(
-    double: Double,
-    wanted: Callable[[Exchange], bool] | None,
-    since: int,
-    n: int | None = None,
-    at_least: int | None = None,
-    at_most: int | None = None,
-) -> list[Exchange]:
-    """The requests since a mark, when there are as many as wanted; in the event loop's thread. VerificationError."""
-
-    def near(exchanges: Sequence[Exchange]) -> list[str]:
-        rack = double.script.rack
-        return [miss.describe() for miss in rack.near_misses(wanted, exchanges)] if isinstance(wanted, Match) else []
-
-    entries = merged(double.journals.values(), since)
-    since_ms = tell(entries[0]).at_ms if entries else 0
-    return verify(entries, wanted, n, at_least=at_least, at_most=at_most, near=near, since_ms=since_ms)
-
-
-async def wait_for(
-    double: Double, match: Requests, n: int, timeout_s: float, since: int, fields: Mapping[str, Any]
-) -> list[Exchange]:
-    """The requests, once there are `n`; in the event loop's thread. WaitTimeoutError."""
-    wanted = match_of(match, fields)
-    met: asyncio.Future[list[Exchange]] = asyncio.get_running_loop().create_future()
-
-    def then(found: list[Exchange], wrong: Exception | None) -> None:
-        if wrong is None:
-            met.set_result(found)
-        else:
-            met.set_exception(wrong)
-
-    stop = when(double.journals.values(), wanted, n, then, since)
-    try:
-        async with asyncio.timeout(timeout_s):
-            return await met
-    except TimeoutError:
-        try:
-            return verified(double, wanted, since, at_least=n)
-        except VerificationError as error:
-            raise WaitTimeoutError(f"waited {timeout_s:g} s: {error}") from None
-    finally:
-        stop()
 
 
 class _InThread:

@@ -21,8 +21,9 @@ from mockraft import (
     WaitTimeoutError,
     stub,
 )
-from mockraft.wire import error_codes
+from mockraft.wire import api_keys, error_codes
 from mockraft.wire.client import DisconnectedError
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
@@ -278,3 +279,26 @@ def test_a_stub_file_is_begun_with_or_loaded(tmp_path: Path) -> None:
         path.write_text("{")
         with pytest.raises(ValueError, match=r"stubs.json, line 1: not JSON"):
             controller.load_stubs(path)
+
+
+def test_it_passes_for_another_release(mockraft: SyncController) -> None:
+    mockraft.as_version("3.9", {"DescribeCluster": "0-1"})
+    offered = {api.api_key: api.max_version for api in mockraft.ask(ApiVersionsRequest(), 0).api_keys}
+    assert offered[api_keys.DESCRIBE_CLUSTER] == 1
+    assert api_keys.UPDATE_RAFT_VOTER in offered
+    mockraft.as_version(None)
+    offered = {api.api_key: api.max_version for api in mockraft.ask(ApiVersionsRequest(), 0).api_keys}
+    assert offered[api_keys.DESCRIBE_CLUSTER] > 1
+
+
+def test_a_controller_is_restarted_and_begun_anew_in_place(mockraft: SyncController, tmp_path: Path) -> None:
+    mockraft.start_broker(1).shut_down()
+    before = mockraft.bootstrap
+    mockraft.state.save(tmp_path / "saved.state")
+    mockraft.restart()
+    assert [broker.broker_id for broker in mockraft.state.brokers()] == [1]
+    mockraft.reset(state=True)
+    assert mockraft.state.brokers() == []
+    mockraft.load(tmp_path / "saved.state")
+    assert [broker.broker_id for broker in mockraft.state.brokers()] == [1]
+    assert mockraft.bootstrap == before

@@ -1,0 +1,91 @@
+"""Which requests a test means, and what it says when they were not there, or not in time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mockraft.server.double import Double
+from mockraft.server.journal import Exchange, VerificationError, merged, verify, when
+from mockraft.server.journal.lines import tell
+from mockraft.server.stubs.match import Match
+from mockraft.server.stubs.stub import Stub, stub
+
+_SHOWN_MAX = 10
+
+PATIENCE_S = 10.0
+"""How long is waited for requests, unless told."""
+
+Requests = Stub | Match | str | int | Callable[[Exchange], bool] | None
+"""Which requests: what a stub or match is about, an API by name or number, a function of an exchange; None is all."""
+
+
+class WaitTimeoutError(VerificationError, TimeoutError):
+    """What was waited for did not come in time; the text says what came instead."""
+
+
+def complain(texts: list[str]) -> None:
+    """AssertionError with these texts, if there are any."""
+    if texts:
+        more = [f"… and {len(texts) - _SHOWN_MAX} more"] if len(texts) > _SHOWN_MAX else []
+        raise AssertionError("\n\n".join([*texts[:_SHOWN_MAX], *more]))
+
+
+def match_of(match: Requests, fields: Mapping[str, Any]) -> Callable[[Exchange], bool] | None:
+    """Which requests are meant, None for all. StubError, a ValueError, that names the field."""
+    if isinstance(match, Stub):
+        match = match.match
+    if isinstance(match, Match):
+        return match.and_where(**fields) if fields else match
+    if match is None or isinstance(match, str | int):
+        api = () if match is None else (match,)
+        return stub(*api, **fields).match if api or fields else None
+    if fields:
+        raise ValueError(f"a function says which requests are meant, so {', '.join(fields)} cannot be said beside it")
+    return match
+
+
+def verified(
+    double: Double,
+    wanted: Callable[[Exchange], bool] | None,
+    since: int,
+    n: int | None = None,
+    at_least: int | None = None,
+    at_most: int | None = None,
+) -> list[Exchange]:
+    """The requests since a mark, when there are as many as wanted; in the event loop's thread. VerificationError."""
+
+    def near(exchanges: Sequence[Exchange]) -> list[str]:
+        rack = double.script.rack
+        return [miss.describe() for miss in rack.near_misses(wanted, exchanges)] if isinstance(wanted, Match) else []
+
+    entries = merged(double.journals.values(), since)
+    since_ms = tell(entries[0]).at_ms if entries else 0
+    return verify(entries, wanted, n, at_least=at_least, at_most=at_most, near=near, since_ms=since_ms)
+
+
+async def wait_for(
+    double: Double, match: Requests, n: int, timeout_s: float, since: int, fields: Mapping[str, Any]
+) -> list[Exchange]:
+    """The requests, once there are `n`; in the event loop's thread. WaitTimeoutError."""
+    wanted = match_of(match, fields)
+    met: asyncio.Future[list[Exchange]] = asyncio.get_running_loop().create_future()
+
+    def then(found: list[Exchange], wrong: Exception | None) -> None:
+        if wrong is None:
+            met.set_result(found)
+        else:
+            met.set_exception(wrong)
+
+    stop = when(double.journals.values(), wanted, n, then, since)
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await met
+    except TimeoutError:
+        try:
+            return verified(double, wanted, since, at_least=n)
+        except VerificationError as error:
+            raise WaitTimeoutError(f"waited {timeout_s:g} s: {error}") from None
+    finally:
+        stop()
