@@ -26,7 +26,7 @@ from mockraft import serve_security as security
 from mockraft.proposal_options import Profile, Schemas, overlay
 from mockraft.proposals import rules_of
 from mockraft.serve_help import GROUPS
-from mockraft.serve_stubs import Stubs, stub_file
+from mockraft.serve_stubs import InitialState, Stubs, cluster_id_in, stub_file
 
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
@@ -187,6 +187,7 @@ def serve(
     brokers: Brokers = 0,
     brokers_port: BrokersPort = 0,
     stubs: Stubs = None,
+    initial_state: InitialState = None,
     admin_port: admin.AdminPort = admin.OFF,
     admin_host: admin.AdminHost = "127.0.0.1",
     admin_token_file: admin.AdminTokenFile = None,
@@ -218,7 +219,8 @@ def _serve(options: dict[str, Any]) -> int:
     chance = random.Random(options["seed"])
     descriptors = _raise_descriptor_limit()
     first_data_dir = quorum.first_data_dir(options)
-    cluster_id = options["cluster_id"] or _cluster_id_of(first_data_dir) or random_cluster_id(chance)
+    known = _cluster_id_of(first_data_dir) or cluster_id_in(options["initial_state"])
+    cluster_id = options["cluster_id"] or known or random_cluster_id(chance)
     options |= (
         quorum.checked(options)
         | release.checked(options)

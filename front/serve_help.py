@@ -42,7 +42,7 @@ GROUPS = {
         "advertised_port",
         "controller_listener_name",
     ),
-    "Things on purpose": ("stubs",),
+    "Things on purpose": ("stubs", "initial_state"),
     "Admin API": (
         "admin_port",
         "admin_host",

@@ -1,4 +1,4 @@
-"""The option of `mockraft serve` that names a file of stubs."""
+"""The options of `mockraft serve` that name what a test prepared: a file of stubs, and a saved state."""
 
 from __future__ import annotations
 
@@ -13,6 +13,26 @@ if TYPE_CHECKING:
 Stubs = Annotated[
     Path | None, typer.Option(help="File of stubs, faults and a plan that begin at once, as JSON or YAML.")
 ]
+InitialState = Annotated[
+    Path | None,
+    typer.Option(
+        help="A saved state, or a snapshot (.checkpoint) of Kafka's metadata log, that a new log begins with."
+    ),
+]
+
+
+def cluster_id_in(initial_state: Path | None) -> str | None:
+    """The cluster's id in a saved state, None where it tells none. BadParameter where it is no state."""
+    if initial_state is None:
+        return None
+    from mockraft.server.controller.state_file import read_state
+
+    try:
+        return read_state(initial_state).cluster_id or None
+    except OSError as error:
+        raise typer.BadParameter(f"{initial_state}: {error.strerror}", param_hint="--initial-state") from error
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--initial-state") from error
 
 
 def stub_file(path: Path | None) -> StubFile | None:

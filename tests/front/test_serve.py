@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from mockraft import Controller
 from mockraft.serve import serve as serve_command
 from mockraft.serve_help import GROUPS
 from mockraft.server.config import ControllerConfig
@@ -100,6 +101,21 @@ def test_begins_with_the_stubs_of_a_file_or_says_what_is_wrong_with_it(
     path.write_text('[{"match": {"api": "ApiVersion"}}]')
     code, errors = refusal("--stubs", str(path))
     assert (code, "stubs[0].match.api" in errors, "did you mean ApiVersions" in errors) == (2, True, True), errors
+
+
+async def test_begins_with_a_saved_state_and_its_cluster_or_says_why_not(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    async with Controller() as controller:
+        saved = controller.double.state.save(tmp_path / "saved")
+    served = serve("--initial-state", str(saved))
+    assert served.cluster_id == controller.cluster_id
+    assert served.end()[0] == 0
+    (tmp_path / "wrong").write_text("hello")
+    code, errors = refusal("--initial-state", str(tmp_path / "wrong"))
+    assert code == 2
+    assert "no saved state" in errors
+    assert refusal("--initial-state", str(tmp_path / "nothing"))[0] == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -243,7 +259,7 @@ def test_options_and_their_defaults_are_those_of_the_config() -> None:
     defaults = {name: parameter.default for name, parameter in inspect.signature(serve_command).parameters.items()}
     shared = [field for field in dataclasses.fields(ControllerConfig) if field.name in defaults]
     assert len(shared) > 20
-    converted = {"cluster_id", "metadata_version", "sasl_enabled_mechanisms"}
+    converted = {"api_versions", "cluster_id", "metadata_version", "sasl_enabled_mechanisms"}
     told = {field.name: defaults[field.name] for field in shared if field.name not in converted}
     assert told == {field.name: field.default for field in shared if field.name not in converted}
 

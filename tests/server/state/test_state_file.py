@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mockraft import Controller
+from mockraft import Controller, Quorum
 from mockraft.server.clock import VirtualClock
 
 
@@ -52,6 +52,13 @@ async def test_a_reset_goes_back_to_the_state_that_the_controller_began_with(sav
         other.double.state.unregister(1)
         other.double.reset(state=True)
         assert [broker.broker_id for broker in other.double.state.brokers()] == [1, 2, 3]
+
+
+async def test_all_nodes_of_a_quorum_begin_with_a_state(saved: Callable[[], Path]) -> None:
+    async with Quorum(3, state=saved()) as quorum:
+        await quorum.wait_for_leader()
+        assert [broker.broker_id for broker in quorum.double.state.brokers()] == [1, 2, 3]
+        assert [voter.node_id for voter in quorum.double.state.quorum().voters] == quorum.node_ids
 
 
 async def test_a_snapshot_of_a_data_directory_is_a_state_too(tmp_path: Path) -> None:
