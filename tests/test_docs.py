@@ -9,7 +9,7 @@ from typer.main import get_command
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-EXAMPLES = "\n".join(path.read_text() for path in sorted((ROOT / "tests" / "examples").glob("test_howto_*.py")))
+EXAMPLES = "\n".join(path.read_text() for path in sorted((ROOT / "tests").rglob("test_howto_*.py")))
 
 
 def blocks(document: Path, language: str) -> list[str]:
