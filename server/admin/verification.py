@@ -162,9 +162,12 @@ async def near_misses_of_request(
 async def _wait(double: Double, match: Match, n: int, since: int, within_ms: int) -> None:
     """Until so many match or the time is over."""
     enough: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    stop = when(
-        double.journals.values(), match, n, lambda found, error: enough.done() or enough.set_result(None), since
-    )
+
+    def then(found: list[Exchange], error: Exception | None) -> None:
+        if not enough.done():
+            enough.set_result(None)
+
+    stop = when(double.journals.values(), match, n, then, since)
     try:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(enough, within_ms / 1000)

@@ -33,11 +33,11 @@ def model_of(view: type[View]) -> type[Model]:
 def _modelled(hint: Any) -> Any:
     """A type with the views in it replaced by their models, and tuples by lists."""
     if isinstance(hint, type) and issubclass(hint, View):
-        return model_of(hint)
+        return model_of(hint)  # type: ignore[arg-type]  # a dataclass's class is hashable, whatever its instances are
     if isinstance(hint, GenericAlias):
         if hint.__origin__ is tuple:
             return list[_modelled(get_args(hint)[0])]  # type: ignore[misc]
-        return GenericAlias(hint.__origin__, tuple(map(_modelled, get_args(hint))))
+        return hint.__origin__[tuple(map(_modelled, get_args(hint)))]  # type: ignore[index]
     return hint
 
 

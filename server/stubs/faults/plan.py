@@ -104,7 +104,9 @@ class Plan:
             step.fault.error = f"it could not be switched off: {error}"
 
 
-def read_plan(plan: Iterable[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], Fault]) -> list[Step]:
+def read_plan(
+    plan: Iterable[Mapping[str, Any]] | Mapping[str, Any], read: Callable[[Mapping[str, Any]], Fault]
+) -> list[Step]:
     """A plan from its JSON form; `read` reads a fault. Raises ValueError that names the step and the field."""
     if isinstance(plan, Mapping | str):
         raise ValueError('a plan is a list of steps, or {"chaos": {"seed": …}}')
