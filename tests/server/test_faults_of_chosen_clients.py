@@ -1,0 +1,63 @@
+"""What users of toxiproxy have asked for: the first two only, one client's address only, one kind of request only."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from mockraft import Controller
+from mockraft.wire import client
+from mockraft.wire.connection import FrameReader, write_request
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+QUESTION = write_request(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3, 1, "test")
+
+
+async def is_answered(controller: Controller, local_host: str = "127.0.0.1") -> bool:
+    """Whether a client from this address is."""
+    reader, writer = await asyncio.open_connection(controller.host, controller.port, local_addr=(local_host, 0))
+    frames = FrameReader()
+    try:
+        writer.write(QUESTION)
+        while data := await reader.read(65_536):
+            if frames.receive_data(data):
+                return True
+    except ConnectionError:
+        return False
+    finally:
+        writer.transport.abort()
+    return False
+
+
+async def test_only_the_first_two_connections_fail() -> None:
+    async with Controller() as controller:
+        fault = controller.double.script.faults.add("down", connection=[1, 2])
+        assert [await is_answered(controller) for _ in range(4)] == [False, False, True, True]
+        assert fault.fired == 2
+
+
+async def test_only_clients_of_one_address_fail() -> None:
+    async with Controller() as controller:
+        controller.double.script.faults.add("limit_data", bytes=0, address="127.0.0.2")
+        assert not await is_answered(controller, "127.0.0.2")
+        assert await is_answered(controller)
+
+
+async def test_only_some_requests_fail_on_a_connection_that_is_slow_for_all() -> None:
+    async with Controller() as controller:
+        with controller.faults.latency(latency_ms=1, client_id="admin"):
+            controller.stub("DescribeCluster", client_id="admin").times(1).disconnect_on()
+            connection = await client.connect(controller.host, controller.port, client_id="admin")
+            with pytest.raises(client.DisconnectedError):
+                await connection.send(DescribeClusterRequest(endpoint_type=2))
+            connection = await client.connect(controller.host, controller.port, client_id="admin")
+            assert (await connection.send(DescribeClusterRequest(endpoint_type=2))).error_code == 0
+            await connection.close()
+
+
+async def test_a_controller_that_was_down_answers_again_on_its_port() -> None:
+    async with Controller() as controller:
+        with controller.faults.down():
+            assert not await is_answered(controller)
+        assert await is_answered(controller)
