@@ -194,8 +194,8 @@ def _show(found: Report) -> None:
         console.print(
             Text.assemble((f"{finding.api} {finding.path}", "bold"), f"  {finding.occurrences:,}x  ({numbers}{more})")
         )
-        console.print(Text(f"  captured  {_brief(finding.captured)}", style="green"))
-        console.print(Text(f"  live      {_brief(finding.live)}", style="red"))
+        console.print(Text(f"  captured  {_brief(finding.path, finding.captured)}", style="green"))
+        console.print(Text(f"  live      {_brief(finding.path, finding.live)}", style="red"))
     if len(found.findings) > FINDINGS_SHOWN:
         console.print(f"\n… and {len(found.findings) - FINDINGS_SHOWN:,} more kinds of difference; --json has them all")
     console.print(
@@ -203,6 +203,10 @@ def _show(found: Report) -> None:
     )
 
 
-def _brief(value: Any) -> str:
+def _brief(path: str, value: Any) -> str:
+    from mockraft.wire import error_codes
+
+    if path.endswith("errorCode") and isinstance(value, int):
+        return f"{value} {error_codes.name(value)}"
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= 200 else text[:197] + "..."

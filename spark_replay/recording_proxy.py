@@ -9,6 +9,7 @@ was translated. Encrypted connections and bytes that are not Kafka's go through 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import time
@@ -26,6 +27,7 @@ from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
 LISTENERS_MAX = 64
 """How many controllers can be found in answers; further ones are not translated."""
 
+CLOSE_TIMEOUT_S = 2.0
 _TLS_HANDSHAKE = b"\x16\x03"
 
 
@@ -70,7 +72,11 @@ class RecordingProxy:
             )
 
     async def __aenter__(self) -> Self:
-        await self.start()
+        try:
+            await self.start()
+        except OSError:
+            await self.close()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -84,8 +90,11 @@ class RecordingProxy:
             server.close()
         for connection in list(self.open_connections):
             connection.end()
-        for server in self._servers:
-            await server.wait_closed()
+        # A client that reads nothing any more does not keep the proxy.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                for server in self._servers:
+                    await server.wait_closed()
         self.recording.close()
 
     @property

@@ -8,6 +8,7 @@ the forwarded one is bound and compared as well.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
@@ -127,7 +128,6 @@ class _Run:
         self.bindings = Bindings()
         self.readers = LogReaders(self.bindings)
         self.log = CapturedLog((step.request.api_key, step.response) for step in self.steps)
-        self.cluster_id = ""
         self.outcomes: list[Outcome | None] = [None] * len(self.steps)
         self._connections: dict[Connection, KafkaConnection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -135,6 +135,7 @@ class _Run:
         self._answered = bytearray(len(self.steps))
         self._prefix = 0
         self._progress = asyncio.Event()
+        self._topics_to_come = self.log.topic_ids
         self._last_fetch: tuple[Any, int] | None = None
         self._broken: BaseException | None = None
         # Where the stretch of time that keeps the capture's pace begins, captured and on the loop's clock.
@@ -148,14 +149,13 @@ class _Run:
         )
         try:
             cluster = await connection.send(DescribeClusterRequest(endpoint_type=_CONTROLLERS))
-            self.cluster_id = cluster.cluster_id
         finally:
             await connection.close()
-        told = [getattr(step.body, "cluster_id", None) for step in self.steps]
-        known = [each for each in told if each]
-        if known:
+        told = Counter(getattr(step.body, "cluster_id", None) or "" for step in self.steps)
+        del told[""]
+        if told:
             # What most requests say is the capture's cluster; a wrong id stays wrong.
-            self.bindings.learn(CLUSTER_ID, max(set(known), key=known.count), self.cluster_id)
+            self.bindings.learn(CLUSTER_ID, told.most_common(1)[0][0], cluster.cluster_id)
         self._began_s = asyncio.get_running_loop().time()
 
     async def end(self) -> None:
@@ -182,10 +182,12 @@ class _Run:
         try:
             request = self._bound(step)
             for _ in range(READINGS_MAX):
-                if not self.bindings.missing & self.log.topic_ids:
+                if not self.bindings.missing & self._topics_to_come:
                     break
                 await self._read_on()
                 request = self._bound(step)
+            # What has not come by now never will: the live controller refused to create it.
+            self._topics_to_come -= self.bindings.missing
             connection = await self._connection(step)
         except (WireError, DisconnectedError) as error:
             self._over(index, Outcome(step, 0, [], str(error)))

@@ -1,5 +1,6 @@
 """`mockraft capture` as a process."""
 
+import json
 import re
 import signal
 import subprocess
@@ -19,13 +20,13 @@ DEADLINE_S = 20.0
 
 
 @contextmanager
-def capturing(*options: str) -> Iterator[tuple[subprocess.Popen[str], Endpoint]]:
-    command = [sys.executable, "-m", "mockraft", "capture", "--listen", "127.0.0.1:0", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+def capturing(*options: str, command: str = "capture") -> Iterator[tuple[subprocess.Popen[str], Endpoint]]:
+    whole = [sys.executable, "-m", "mockraft", command, "--listen", "127.0.0.1:0", *options]
+    with subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
-            ready = re.fullmatch(r"mockraft capture ready bootstrap=(\S+):(\d+) out=\S+\n", line)
+            ready = re.fullmatch(rf"mockraft {command} ready bootstrap=(\S+):(\d+) out=\S+\n", line)
             assert ready is not None, process.communicate()
             yield process, Endpoint(ready[1], int(ready[2]))
         finally:
@@ -52,6 +53,20 @@ async def test_a_capture_that_is_ended_or_killed_has_all_that_was_said(
             if code == 0:
                 assert "1 connections, 2 requests (ApiVersions 1, DescribeCluster 1)" in errors
     assert [each.api_key for each in read_exchanges(path) if each.response] == [18, 60]
+
+
+async def test_stubs_are_recorded_from_a_controller_that_brokers_ask_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "stubs.json"
+    async with Controller() as controller:
+        options = ["--upstream", controller.bootstrap, "--out", str(path)]
+        with capturing(*options, command="record") as (process, listener):
+            await ask(listener)
+            process.terminate()
+            _, errors = process.communicate(timeout=DEADLINE_S)
+        assert process.returncode == 0, errors
+        stubs = json.loads(path.read_text())["stubs"]
+        assert [each["match"]["api"] for each in stubs] == ["ApiVersions", "DescribeCluster"]
+        assert stubs[1]["actions"][0]["answer"]["brokers"][0]["port"] == controller.port
 
 
 async def test_recording_that_ended_early_is_told_and_is_the_exit_code(tmp_path: Path) -> None:

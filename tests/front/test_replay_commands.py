@@ -45,7 +45,7 @@ def test_a_difference_is_shown_with_both_values_and_is_exit_code_1(tmp_path: Pat
         result = replay(controller.bootstrap, "--filter", "ApiVersions", "--json", str(path))
     assert result.exit_code == 1
     assert "ApiVersions errorCode 1x (#1)" in text_of(result)
-    assert "captured 0 live 41" in text_of(result)
+    assert "captured 0 NONE live 41 NOT_CONTROLLER" in text_of(result)
     report: dict[str, Any] = json.loads(path.read_text())
     assert report["differences"] == [
         {"api": "ApiVersions", "path": "errorCode", "captured": 0, "live": 41, "count": 1, "exchanges": [1]}
