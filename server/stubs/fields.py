@@ -70,6 +70,10 @@ class FieldPath(NamedTuple):
             return _array(self.cls, self.spec, given, self.text)
         return _single(self.cls, self.spec, given, self.text)
 
+    def part(self, given: Any) -> Any:
+        """What may be contained in a value there: an element of a list, a part of a text."""
+        return _single(self.cls, self.spec, given, self.text) if self.spec.is_array else self.value(given)
+
 
 def field_path(cls: type, text: str) -> FieldPath:
     """The path `text` in a message class. Raises StubError that names the fields there are."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from mockraft.server.stubs.errors import StubError, camel, snake, unknown
 from mockraft.server.stubs.fields import field_path, shown
-from mockraft.server.stubs.predicates import Test, any_of, predicate
+from mockraft.server.stubs.predicates import NAMES_IN_PYTHON, Test, any_of, predicate
 from mockraft.server.stubs.senders import sender, sender_by_client_id
 from mockraft.wire import api_keys, messages
 
@@ -180,8 +180,6 @@ def keywords(given: Mapping[str, Any], match: Match | None = None) -> dict[str, 
 
     Two underscores go on to an operator or to a field within. What is no scope is a field of the request.
     """
-    from mockraft.server.stubs.predicates import NAMES_IN_PYTHON
-
     parts: dict[str, Any] = {}
     where: dict[str, Any] = dict(match.where) if match is not None else {}
     for keyword, expected in given.items():
@@ -300,7 +298,7 @@ def _where(path: str, expected: Any, keys: frozenset[int]) -> Condition:
             found = field_path(messages.request(key), path)
             is_list = found.spec.is_array and not found.is_element
             wanted = {"eq": expected} if is_list and isinstance(expected, list | tuple) else expected
-            test = predicate(wanted, found.value, field_name)
+            test = predicate(wanted, found.value, field_name, found.part)
         except StubError as wrong:
             raise StubError(wrong.what, field_name) from None
         return _InApi(found.reader(), any_of(test) if found.is_many else test)
@@ -312,10 +310,7 @@ def _where(path: str, expected: Any, keys: frozenset[int]) -> Condition:
 
     def test(asked: Asked) -> bool:
         found = by_api.get(asked.api_key)
-        try:
-            return found is not None and found.test(found.read(asked.request))
-        except TypeError:
-            return False
+        return found is not None and found.test(found.read(asked.request))
 
     def actual(asked: Asked) -> Any:
         found = by_api.get(asked.api_key)

@@ -13,7 +13,7 @@ Convert = Callable[[Any], Any]
 
 
 class Operator(NamedTuple):
-    """An operator by its name in JSON. `make` gets what is said after it, converted to the field's type if `typed`."""
+    """An operator by its name in JSON. `make` gets what is said after it; if `typed`, as the field has it."""
 
     name: str
     summary: str
@@ -48,7 +48,7 @@ OPERATORS = {
         Operator("eq", "is equal", lambda other: lambda value: bool(value == other)),
         Operator("ne", "is not equal", lambda other: lambda value: bool(value != other)),
         Operator("in", "is one of a list", _one_of),
-        Operator("contains", "a text has this part, a list this element", _contains, typed=False),
+        Operator("contains", "a text has this part, a list this element", _contains),
         Operator("startsWith", "a text begins so", _starts_with, typed=False),
         Operator("regex", "a part of a text matches this regular expression", _regex, typed=False),
         Operator("gt", "is greater", lambda other: lambda value: value is not None and bool(value > other)),
@@ -66,18 +66,19 @@ NAMES_IN_PYTHON = {
 """How an operator may be spelled after `__`: `client_id__starts_with`, `broker_id__in`."""
 
 
-def predicate(expected: Any, convert: Convert, field: str) -> Test:
+def predicate(expected: Any, convert: Convert, field: str, part: Convert | None = None) -> Test:
     """The test that says whether a value is as expected; `convert` makes a field's value of one that was given.
 
+    `part` does so for what is contained in one, where that is something else.
     Raises StubError, of an unknown operator or a value that the field cannot have; `field` is where that stands.
     """
     if callable(expected):
         return lambda value: bool(expected(value))
     if isinstance(expected, Mapping):
-        return _all_of([_operator(name, operand, convert, field) for name, operand in expected.items()])
+        return _all_of([_operator(name, operand, convert, field, part) for name, operand in expected.items()])
     if isinstance(expected, list | tuple | set | frozenset | range):
-        return _operator("in", expected, convert, field)
-    return _operator("eq", expected, convert, field)
+        return _operator("in", expected, convert, field, part)
+    return _operator("eq", expected, convert, field, part)
 
 
 def any_of(test: Test) -> Test:
@@ -91,13 +92,13 @@ def _all_of(tests: list[Test]) -> Test:
     return lambda value: all(test(value) for test in tests)
 
 
-def _operator(name: str, operand: Any, convert: Convert, field: str) -> Test:
+def _operator(name: str, operand: Any, convert: Convert, field: str, part: Convert | None) -> Test:
     spelled = NAMES_IN_PYTHON.get(name)
     if spelled is None:
         raise StubError(unknown("operator", name, OPERATORS), field)
     operator = OPERATORS[spelled]
     if spelled == "not":
-        inner = predicate(operand, convert, field)
+        inner = predicate(operand, convert, field, part)
         return lambda value: not inner(value)
     if spelled == "in":
         if not isinstance(operand, list | tuple | set | frozenset | range):
@@ -108,8 +109,8 @@ def _operator(name: str, operand: Any, convert: Convert, field: str) -> Test:
     elif spelled in ("startsWith", "regex") and not isinstance(operand, str):
         raise StubError(f"{spelled} needs a text, got {operand!r}", field)
     elif operator.typed:
-        operand = convert(operand)
-    if operand is None and spelled in ("gt", "gte", "lt", "lte"):
+        operand = (part or convert if spelled == "contains" else convert)(operand)
+    if operand is None and spelled in ("gt", "gte", "lt", "lte", "contains"):
         raise StubError(f"{spelled} needs a value, got null", field)
     try:
         return operator.make(operand)

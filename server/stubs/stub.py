@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mockraft.server.stubs import frame_edits
 from mockraft.server.stubs.actions import (
@@ -25,16 +25,23 @@ from mockraft.server.stubs.actions import (
 )
 from mockraft.server.stubs.endings import Blackhole, DisconnectOn, Drop, Reset
 from mockraft.server.stubs.errors import StubError, read_parameters, unknown, write_parameters
-from mockraft.server.stubs.match import Asked, Match, keywords
+from mockraft.server.stubs.match import Match, keywords
 from mockraft.server.stubs.plan import Plan
 from mockraft.server.stubs.scenarios import Scenario
 from mockraft.server.stubs.side_effects import Answers
 from mockraft.server.stubs.triggers import OnCall, Once, Times, Trigger, WithProbability, trigger_from_json
 
-CALLS_KEPT = 128
+if TYPE_CHECKING:
+    from mockraft.server.journal import Exchange
+
+CALLS_KEPT = 32
 
 _FIELDS = ("id", "name", "priority", "enabled", "match", "trigger", "scenario", "actions")
 _READ_ONLY = ("calls", "matched", "lastServedMs")
+
+
+def _no_calls() -> deque[Exchange]:
+    return deque(maxlen=CALLS_KEPT)
 
 
 @dataclass(slots=True)
@@ -43,7 +50,7 @@ class Stub:
 
     Of those that match, the one of the highest `priority` serves, among equals the newest. Live: `call_count` is how
     often it served, `match_count` how often it matched and its scenario allowed it (a trigger may have said no),
-    `calls` the last exchanges that it served (128 at most), `last_served_ms` when that was. Raises StubError.
+    `calls` the last exchanges that it served (32 at most), `last_served_ms` when that was. Raises StubError.
     """
 
     match: Match = field(default_factory=Match)
@@ -57,7 +64,7 @@ class Stub:
     call_count: int = field(default=0, init=False, compare=False)
     match_count: int = field(default=0, init=False, compare=False)
     last_served_ms: int | None = field(default=None, init=False, compare=False)
-    calls: deque[Any] = field(default_factory=lambda: deque(maxlen=CALLS_KEPT), init=False, compare=False, repr=False)
+    calls: deque[Exchange] = field(default_factory=_no_calls, init=False, compare=False, repr=False)
     plan: Plan = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -280,6 +287,3 @@ def stub(
     named = keywords(fields)
     conditions = {**(where or {}), **named.pop("where", {})}
     return Stub(Match(api=api or None, **{**given, **named}, where=conditions))
-
-
-__all__ = ["Asked", "Stub", "StubError", "stub"]
