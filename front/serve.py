@@ -26,7 +26,7 @@ from mockraft import serve_security as security
 from mockraft.proposal_options import Profile, Schemas, overlay
 from mockraft.proposals import rules_of
 from mockraft.serve_help import GROUPS
-from mockraft.serve_stubs import InitialState, Stubs, cluster_id_in, stub_file
+from mockraft.serve_stubs import InitialState, Stubs, cluster_id_in, load, stub_file, tell_unused
 
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
@@ -292,10 +292,10 @@ async def _run(config: ControllerConfig, chance: random.Random, options: Mapping
     double = Double(lambda: nodes, script)
     if options["stub_file"] is not None:
         try:
-            script.load(options["stub_file"])
-        except ValueError as error:
+            load(script, options["stub_file"], options["stubs"])
+        except typer.BadParameter:
             await running.stop()
-            raise typer.BadParameter(f"{options['stubs']}: {error}", param_hint="--stubs") from error
+            raise
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -327,6 +327,7 @@ async def _run(config: ControllerConfig, chance: random.Random, options: Mapping
         gc.enable()
         await stopped.wait()
         _log.info("stopping")
+        tell_unused(script)
     return 0
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from mockraft.server.stubs.script import Script
     from mockraft.server.stubs.stub_file import StubFile
+
+_log = logging.getLogger("mockraft.serve")
 
 Stubs = Annotated[
     Path | None, typer.Option(help="File of stubs, faults and a plan that begin at once, as JSON or YAML.")
@@ -43,3 +47,19 @@ def stub_file(path: Path | None) -> StubFile | None:
         return None if path is None else read_stub_file(path)
     except StubFileError as error:
         raise typer.BadParameter(str(error), param_hint="--stubs") from error
+
+
+def load(script: Script, file: StubFile, path: Path) -> None:
+    """Put what the file says in the way. BadParameter says what of it cannot be."""
+    try:
+        script.load(file)
+    except ValueError as error:
+        raise typer.BadParameter(f"{path}: {error}", param_hint="--stubs") from error
+    plan = ", a plan" if file.plan else ""
+    _log.info("%s: %d stubs, %d faults%s", path, len(file.stubs), len(file.faults), plan)
+
+
+def tell_unused(script: Script) -> None:
+    """Say in the log which stubs never served, lest a test is taken for one that it is not."""
+    for each in script.rack.unused():
+        _log.warning("stub %s%s never served", each.id, f" ({each.name})" if each.name else "")

@@ -96,8 +96,12 @@ def test_begins_with_the_stubs_of_a_file_or_says_what_is_wrong_with_it(
     serve: Callable[..., Served], tmp_path: Path
 ) -> None:
     path = tmp_path / "stubs.json"
-    path.write_text('[{"match": {"api": "ApiVersions"}, "actions": [{"injectError": "CLUSTER_AUTHORIZATION_FAILED"}]}]')
-    assert ask(serve("--stubs", str(path)), ApiVersionsRequest(), 0).error_code == 31
+    refused = '{"match": {"api": "ApiVersions"}, "actions": [{"injectError": "CLUSTER_AUTHORIZATION_FAILED"}]}'
+    path.write_text(f'[{refused}, {{"id": "late", "match": {{"api": "Fetch"}}}}]')
+    served = serve("--stubs", str(path))
+    assert ask(served, ApiVersionsRequest(), 0).error_code == 31
+    code, errors = served.end()
+    assert (code, "2 stubs, 0 faults" in errors, "stub late never served" in errors) == (0, True, True), errors
     path.write_text('[{"match": {"api": "ApiVersion"}}]')
     code, errors = refusal("--stubs", str(path))
     assert (code, "stubs[0].match.api" in errors, "did you mean ApiVersions" in errors) == (2, True, True), errors
