@@ -134,14 +134,12 @@ export class Chart {
 
   /** @param {number} second @param {number} largest */
   tell(second, largest) {
-    const parts = this.series.map(({ name, color, values }) => {
-      const value = values.get(second);
-      return h("span", {}, h("i", { class: `swatch ${color.slice(2)}` }), `${name} `,
-        h("b", {}, value === undefined ? "–" : number(value)));
-    });
-    this.legend.replaceChildren(...parts, h("span", { class: "note" }, this.unit));
-    this.canvas.setAttribute("aria-label",
-      `${this.title}: ${this.legend.textContent}; at most ${number(largest)} in the last five minutes`);
+    const told = this.series.map(({ name, color, values }) => ({ name, color, value: number(values.get(second)) }));
+    this.legend.replaceChildren(
+      ...told.map(({ name, color, value }) => h("span", {}, h("i", { class: `swatch ${color.slice(2)}` }), `${name} `, h("b", {}, value))),
+      h("span", { class: "note" }, this.unit));
+    const now = told.map(({ name, value }) => `${name} ${value}`).join(", ");
+    this.canvas.setAttribute("aria-label", `${this.title} (${this.unit}): ${now}; at most ${number(largest)} in the last five minutes`);
   }
 }
 

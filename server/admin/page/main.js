@@ -1,7 +1,7 @@
 // @ts-check
 /** The page's frame: panels by address, health, theme and the keyboard. */
 import { get } from "./api.js";
-import { announce, fill, h, number, say } from "./dom.js";
+import { announce, eachOf, fill, h, number, say } from "./dom.js";
 import { brokersPanel } from "./panels/brokers.js";
 import { faultsPanel } from "./panels/faults.js";
 import { metadataLogPanel } from "./panels/metadata_log.js";
@@ -82,28 +82,34 @@ async function refresh(panel) {
   }, panel.everyMs);
 }
 
-/** @param {string} name @param {string} value @param {string} tone @param {string} [to] @param {string} [kind] */
-function fact(name, value, tone, to, kind = "") {
-  return h(to ? "a" : "span", { class: `fact ${tone} ${kind}`, href: to }, h("span", { class: "name" }, name), " ", h("b", {}, value));
-}
+/** @typedef {{name: string, value: string, tone?: string, to?: string}} Fact */
+
+const renderFacts = eachOf(byId("health"), (/** @type {Fact} */ { name }) => name, ({ name, to }) => {
+  const value = h("b", {});
+  const element = h(to ? "a" : "span", { href: to }, name && h("span", { class: "name" }, name), " ", value);
+  return { element, update: (fact) => { say(value, fact.value); element.className = `fact ${fact.tone ?? ""}`; } };
+});
 
 async function refreshHealth() {
-  const bar = byId("health");
   try {
     const health = await get("v1/health");
-    fill(bar,
-      fact("", seen.isOpen ? "live" : "connecting", seen.isOpen ? "good dot" : "warn dot"),
-      fact("leader", health.leaderId ?? "none", health.leaderId === null ? "bad" : "", "#overview"),
-      fact("brokers", number(health.brokers.total), "", "#brokers"),
-      health.brokers.fenced > 0 && fact("fenced", number(health.brokers.fenced), "bad", "#brokers"),
-      fact("req/s", number(Math.round(seen.rate(health.nowMs))), "", "#requests"),
-      health.stubs > 0 && fact("stubs", number(health.stubs), "accent", "#stubs"),
-      health.faults > 0 && fact("faults", number(health.faults), "warn", "#faults"),
-      health.unmatched > 0 && fact("unmatched", number(health.unmatched), "warn", "#requests"),
-      health.failures > 0 && fact("failures", number(health.failures), "bad", "#requests"),
-      fact("cluster", health.clusterId, "minor"), fact("version", health.version, "minor"));
+    /** @type {(name: string, count: number, tone: string, to: string) => Fact[]} */
+    const some = (name, count, tone, to) => (count > 0 ? [{ name, value: number(count), tone, to }] : []);
+    renderFacts([
+      { name: "", value: seen.isOpen ? "live" : "connecting", tone: seen.isOpen ? "good dot" : "warn dot" },
+      { name: "leader", value: String(health.leaderId ?? "none"), tone: health.leaderId === null ? "bad" : "", to: "#overview" },
+      { name: "brokers", value: number(health.brokers.total), to: "#brokers" },
+      ...some("fenced", health.brokers.fenced, "bad", "#brokers"),
+      { name: "req/s", value: number(Math.round(seen.rate(health.nowMs))), to: "#requests" },
+      ...some("stubs", health.stubs, "accent", "#stubs"),
+      ...some("faults", health.faults, "warn", "#faults"),
+      ...some("unmatched", health.unmatched, "warn", "#requests"),
+      ...some("failures", health.failures, "bad", "#requests"),
+      { name: "cluster", value: health.clusterId, tone: "minor" },
+      { name: "version", value: health.version, tone: "minor" },
+    ]);
   } catch {
-    fill(bar, fact("", "the controller does not answer", "bad dot"));
+    renderFacts([{ name: "", value: "the controller does not answer", tone: "bad dot" }]);
   }
   setTimeout(refreshHealth, 1000);
 }

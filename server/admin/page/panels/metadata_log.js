@@ -8,6 +8,8 @@ import { VirtualList } from "../virtual_list.js";
 
 const PAGE = 500;
 const KEPT_MAX = 10_000;
+/** What an idle controller writes all the time is left out unless it is asked for. */
+const BUT_NO_OPS = "!NoOpRecord";
 
 const COLUMNS = [
   { name: "Offset", kind: "id", cell: (/** @type {any} */ record) => number(record.offset) },
@@ -33,39 +35,43 @@ export function metadataLogPanel() {
   /** @type {any[]} newest first */
   let records = [];
   let endOffset = 0;
+  let isAll = false;
+  let newest = -1;
   const search = h("input", { type: "search", placeholder: "Search  /", "aria-label": "Search records", oninput: () => draw() });
-  const type = h("select", { "aria-label": "Type of record", onchange: () => draw() }, h("option", { value: "" }, "All types"));
+  const type = h("select", { "aria-label": "Type of record", onchange: () => draw() }, 
+    h("option", { value: BUT_NO_OPS }, "All but NoOpRecord"), h("option", { value: "" }, "All types"));
   const from = h("input", { class: "short", inputmode: "numeric", placeholder: "Go to offset", "aria-label": "Go to offset",
     onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && goTo(Number(from.value)) });
   const older = h("button", { type: "button", onclick: () => loadOlder().catch(told) }, "Older");
   const count = h("span", { class: "count", role: "status", "aria-live": "off" });
   const detail = new Detail("Record", () => { list.release(); list.element.focus(); });
   const list = new VirtualList({
-    label: "Records", columns: COLUMNS, keyOf: (/** @type {any} */ record) => String(record.key), onOpen: open,
+    label: "Records", columns: COLUMNS, keyOf: (/** @type {any} */ record) => String(record.offset), onOpen: open,
     onActive: (/** @type {any} */ record) => detail.isOpen && open(record), empty: "No record, or none that matches.",
   });
   const types = new Set();
 
-  function draw(added = 0) {
+  function draw() {
     const words = search.value.trim().toLowerCase();
-    const shown = records.filter((record) => (!type.value || record.type === type.value)
+    const shown = records.filter((record) => (!type.value || (type.value === BUT_NO_OPS ? record.type !== "NoOpRecord" : record.type === type.value))
       && (!words || `${record.type} ${record.offset} ${textOf(record)}`.toLowerCase().includes(words)));
-    list.show(shown, shown.length === records.length ? added : 0);
+    list.show(shown, shown.findIndex((/** @type {any} */ record) => record.offset <= newest));
+    newest = shown[0]?.offset ?? -1;
     for (const record of records) {
       if (types.has(record.type)) continue;
       types.add(record.type);
       type.append(h("option", { value: record.type }, record.type));
     }
     const oldest = records.at(-1)?.offset ?? 0;
-    older.disabled = records.length === 0 || oldest <= 0 || records.length >= KEPT_MAX;
+    older.disabled = !hasOlder();
     say(count, `${shown.length === records.length ? many(shown.length, "record") : `${number(shown.length)} of ${many(records.length, "record")}`}`
       + (records.length ? ` · offsets ${number(oldest)} to ${number(records[0].offset)} of ${number(endOffset)}` : ""));
   }
 
   async function load(/** @type {number} */ offset, /** @type {number} */ limit) {
     const page = await get(`v1/records?from=${offset}&limit=${limit}`);
-    endOffset = page.endOffset ?? endOffset;
-    return page.records.map((/** @type {any} */ record) => ({ ...record, key: record.offset })).reverse();
+    endOffset = page.endOffset;
+    return page.records.reverse();
   }
 
   async function refresh() {
@@ -75,20 +81,25 @@ export function metadataLogPanel() {
     }
     const fresh = await load(records[0].offset + 1, PAGE);
     records = [...fresh, ...records].slice(0, KEPT_MAX);
-    draw(fresh.length);
+    draw();
   }
+
+  /** What a snapshot replaced is gone, so the log need not begin at 0. */
+  const hasOlder = () => records.length > 0 && records.length < KEPT_MAX && !isAll && records.at(-1).offset > 0;
 
   async function loadOlder() {
     const before = records.at(-1).offset;
     const offset = Math.max(0, before - PAGE);
-    records = [...records, ...await load(offset, before - offset)];
+    const found = (await load(offset, before - offset)).filter((/** @type {any} */ record) => record.offset < before);
+    isAll = found.length === 0;
+    records = [...records, ...found];
     draw();
   }
 
   async function goTo(/** @type {number} */ offset) {
     if (!Number.isInteger(offset) || offset < 0) return;
     try {
-      while (records.length && records.at(-1).offset > offset && records.length < KEPT_MAX) await loadOlder();
+      while (hasOlder() && records.at(-1).offset > offset) await loadOlder();
       const at = list.items.findIndex((/** @type {any} */ record) => record.offset <= offset);
       if (at < 0) return;
       list.activate(at);

@@ -19,9 +19,10 @@ export function overviewPanel() {
   const clock = clockCard();
   const apis = apiCard();
 
-  function drawCharts() {
+  /** @param {number} nowMs */
+  function drawCharts(nowMs) {
     apis.show();
-    const now = Math.floor(seen.latestMs / 1000) - 1;
+    const now = Math.floor(Math.max(nowMs, seen.latestMs) / 1000) - 1;
     const seconds = [...seen.seconds.values()];
     rate.show([
       { name: "controller", color: "--accent", fill: true, values: filled(seconds, "controller", now) },
@@ -35,11 +36,11 @@ export function overviewPanel() {
   }
 
   async function refresh() {
-    drawCharts();
     const [{ brokers }, state, time] = await Promise.all([get("v1/brokers"), get("v1/quorum"), get("v1/clock")]);
     map.show(brokers);
     quorum.show(state);
     clock.show(time);
+    drawCharts(time.nowMs);
   }
 
   const element = h("section", { class: "panel overview", "aria-label": "Overview" },
@@ -114,11 +115,10 @@ function brokerMap() {
     element,
     show(/** @type {any[]} */ brokers) {
       shown = brokers;
-      const tones = { good: 0, warn: 0, bad: 0 };
-      for (const broker of brokers) tones[/** @type {"good" | "warn" | "bad"} */ (stateOf(broker).tone)] += 1;
-      fill(counts, ...[["good", "fill-green", "running"], ["bad", "fill-red", "fenced"], ["warn", "fill-amber", "shutting down"]]
-        .map(([tone, color, name]) => h("span", {}, h("i", { class: `swatch ${color}` }), `${name} `, h("b", {}, number(tones[/** @type {"good"} */ (tone)])))));
-      canvas.setAttribute("aria-label", `${many(brokers.length, "broker")}: ${counts.textContent}`);
+      const states = [["running", "fill-green"], ["fenced", "fill-red"], ["shutting down", "fill-amber"]].map(([name, color]) =>
+        ({ name, color, count: number(brokers.filter((broker) => stateOf(broker).name === name).length) }));
+      fill(counts, states.map(({ name, color, count }) => h("span", {}, h("i", { class: `swatch ${color}` }), `${name} `, h("b", {}, count))));
+      canvas.setAttribute("aria-label", `${many(brokers.length, "broker")}: ${states.map(({ name, count }) => `${count} ${name}`).join(", ")}`);
       draw();
     },
   };

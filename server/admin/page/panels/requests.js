@@ -166,7 +166,7 @@ function makeFilters(onChange) {
 function exchangeView(line, exchange) {
   const match = { api: line.api, ...(line.brokerId === null || line.brokerId === undefined ? {} : { brokerId: line.brokerId }) };
   const nearMisses = h("section", {});
-  if (line.unmatched) showNearMisses(line, nearMisses);
+  if (line.unmatched) showNearMisses(line, nearMisses).catch((problem) => fill(nearMisses, String(problem)));
   return [
     facts([
       ["Answered by", h("span", { class: `tag ${isStubbed(line) ? "accent" : "plain"}` }, line.servedBy)],
@@ -184,9 +184,11 @@ function exchangeView(line, exchange) {
   ];
 }
 
-/** @param {Line} line @param {Element} place */
+/** Which stubs came near, and in which conditions they failed. @param {Line} line @param {Element} place */
 async function showNearMisses(line, place) {
-  const { nearMisses = [] } = await get(`v1/requests/${line.id}/near-misses`).catch(() => ({}));
-  fill(place, h("h3", {}, "Near misses"), nearMisses.length ? nearMisses.map((/** @type {any} */ one) => jsonView(one)) :
-    h("p", { class: "note" }, "No stub comes near it."));
+  const { nearMisses } = await get(`v1/requests/${line.id}/near-misses`);
+  fill(place, h("h3", {}, "Near misses"), nearMisses.length === 0 && h("p", { class: "note" }, "There is no stub that could have answered it."),
+    nearMisses.map((/** @type {any} */ { stub, conditions }) => h("div", { class: "near-miss" }, h("b", {}, stub),
+      conditions.map((/** @type {any} */ { field, expected, actual, held }) => h("div", { class: held ? "note" : "warn-text" },
+        `${held ? "✓" : "✗"} ${field}: `, h("code", {}, JSON.stringify(expected)), !held && " but was ", !held && h("code", {}, JSON.stringify(actual)))))));
 }

@@ -49,9 +49,8 @@ export function stubsPanel() {
     ({ stubs } = await get("v1/stubs"));
     draw();
     const { scenarios: states } = await get("v1/scenarios");
-    const names = Object.entries(states ?? {});
-    fill(scenarios, names.length > 0 && h("h3", {}, "Scenarios"),
-      names.map(([name, state]) => h("span", { class: "tag plain" }, `${name}: ${typeof state === "string" ? state : state.state}`)));
+    fill(scenarios, states.length > 0 && h("h3", {}, "Scenarios"),
+      states.map((/** @type {any} */ { name, state }) => h("span", { class: "tag plain" }, `${name}: ${state}`)));
   }
 
   const element = h("section", { class: "panel columns", "aria-label": "Stubs" },
