@@ -148,8 +148,8 @@ function inSight(values, start) {
   return [...values].filter(([second]) => second >= start).map(([, value]) => value);
 }
 
-/** The next 1, 2 or 5 with zeros. @param {number} value */
+/** The next round number. @param {number} value */
 function niceCeiling(value) {
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value) ?? value;
+  return [1, 2, 3, 4, 6, 8, 10].map((step) => step * power).find((step) => step >= value) ?? value;
 }

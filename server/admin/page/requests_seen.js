@@ -31,8 +31,11 @@ const SLOW_ON_PURPOSE = "Fetch";
 /** @param {Line} line */
 export const lineKey = (line) => String(line.id);
 
+/** Whether a stub answered, or had a hand in the controller's answer. @param {Line} line */
+export const isStubbed = (line) => line.servedBy !== "controller" || line.matched !== null;
+
 /** @param {Line} line */
-export const isStubbed = (line) => line.servedBy !== "controller";
+export const answeredBy = (line) => (line.servedBy === "controller" && line.matched ? `controller via ${line.matched}` : line.servedBy);
 
 class RequestsSeen {
   constructor() {

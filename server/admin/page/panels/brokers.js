@@ -15,7 +15,7 @@ export function stateOf(broker) {
 
 /** @param {any} broker */
 function dirsView(broker) {
-  const dirs = broker.logDirs ?? [];
+  const dirs = broker.logDirs;
   const label = ["online", "offline", "cordoned"]
     .map((state) => [state, dirs.filter((/** @type {any} */ dir) => dir.state === state).length])
     .filter(([, count]) => count).map(([state, count]) => `${count} ${state}`).join(", ") || "none";
@@ -25,7 +25,7 @@ function dirsView(broker) {
 }
 
 /** @param {any} broker */
-const listenersOf = (broker) => (broker.listeners ?? []).map((/** @type {any} */ one) => `${one.name}://${one.host}:${one.port}`);
+const listenersOf = (broker) => broker.listeners.map((/** @type {any} */ one) => `${one.name}://${one.host}:${one.port}`);
 
 const COLUMNS = [
   { name: "Broker", kind: "id", cell: (/** @type {any} */ broker) => h("b", {}, broker.brokerId) },
@@ -53,6 +53,7 @@ const DOINGS = [
 export function brokersPanel() {
   /** @type {any[]} */
   let brokers = [];
+  let opened = -1;
   const search = h("input", { type: "search", placeholder: "Search  /", "aria-label": "Search brokers", oninput: () => draw() });
   const only = h("select", { "aria-label": "State", onchange: () => draw() },
     ["All states", "running", "fenced", "shutting down", "behind", "with offline dirs"].map((name, at) => h("option", { value: at ? name : "" }, name)));
@@ -74,21 +75,13 @@ export function brokersPanel() {
   async function refresh() {
     ({ brokers } = await get("v1/brokers"));
     draw();
+    const now = detail.isOpen && brokers.find((broker) => broker.brokerId === opened);
+    if (now) detail.body.firstElementChild.replaceWith(stateView(now));
   }
 
   function open(/** @type {any} */ broker) {
-    const { name, tone } = stateOf(broker);
-    detail.open(`Broker ${broker.brokerId}`,
-      facts([
-        ["State", h("span", { class: `tag ${tone}` }, name)], ["Caught up", broker.caughtUp ? "yes" : "no"],
-        ["Lag", broker.lag === null || broker.lag === undefined ? null : many(broker.lag, "record")], ["Epoch", number(broker.epoch)],
-        ["Rack", broker.rack], ["Incarnation", broker.incarnationId],
-        ["Last contact", broker.lastContactMs ? clockTime(broker.lastContactMs) : null],
-        ["Listeners", h("span", {}, listenersOf(broker).map((/** @type {string} */ one) => h("div", {}, one)))],
-      ]),
-      h("h3", {}, "Directories"),
-      h("ul", { class: "plain" }, (broker.logDirs ?? []).map((/** @type {any} */ dir) =>
-        h("li", {}, h("i", { class: `dir ${dir.state}` }), ` ${dir.state} `, h("code", {}, dir.id)))),
+    opened = broker.brokerId;
+    detail.open(`Broker ${broker.brokerId}`, stateView(broker),
       h("h3", {}, "By hand"),
       h("div", { class: "buttons" }, DOINGS.map((doing) =>
         h("button", { type: "button", class: doing.isFinal ? "danger" : "", onclick: () => act(broker, doing) }, doing.name))),
@@ -100,9 +93,7 @@ export function brokersPanel() {
       await send("POST", `v1/brokers/${broker.brokerId}/${path}`);
       announce(`Broker ${broker.brokerId} is ${done}.`);
       await refresh();
-      const now = brokers.find((one) => one.brokerId === broker.brokerId);
-      if (now) open(now);
-      else detail.close();
+      if (!brokers.some((one) => one.brokerId === broker.brokerId)) detail.close();
     } catch (problem) {
       announce(String(problem), "bad");
     }
@@ -114,12 +105,27 @@ export function brokersPanel() {
 }
 
 /** @param {any} broker */
+function stateView(broker) {
+  const { name, tone } = stateOf(broker);
+  return h("div", {}, facts([
+    ["State", h("span", { class: `tag ${tone}` }, name)], ["Knows its registration", broker.caughtUp ? "yes" : "no"],
+    ["Lag", broker.lag === null ? null : many(broker.lag, "record")], ["Epoch", number(broker.epoch)],
+    ["Rack", broker.rack], ["Incarnation", broker.incarnationId],
+    ["Last contact", broker.lastContactMs === null ? "no session" : clockTime(broker.lastContactMs)],
+    ["Listeners", h("span", {}, listenersOf(broker).map((/** @type {string} */ one) => h("div", {}, one)))],
+  ]),
+  h("h3", {}, "Directories"),
+  h("ul", { class: "plain" }, broker.logDirs.map((/** @type {any} */ dir) =>
+    h("li", {}, h("i", { class: `dir ${dir.state}` }), ` ${dir.state} `, h("code", {}, dir.id)))));
+}
+
+/** @param {any} broker */
 const textOf = (broker) => `${broker.brokerId} ${stateOf(broker).name} ${broker.rack ?? ""} ${listenersOf(broker).join(" ")}`.toLowerCase();
 
 /** @param {any} broker @param {string} wanted */
 function isOf(broker, wanted) {
   if (!wanted) return true;
   if (wanted === "behind") return !broker.caughtUp;
-  if (wanted === "with offline dirs") return (broker.logDirs ?? []).some((/** @type {any} */ dir) => dir.state === "offline");
+  if (wanted === "with offline dirs") return broker.logDirs.some((/** @type {any} */ dir) => dir.state === "offline");
   return stateOf(broker).name === wanted;
 }

@@ -4,7 +4,7 @@ import { get, request } from "../api.js";
 import { Detail, copyButton, facts } from "../detail.js";
 import { announce, clockTime, fill, h, many, number, say } from "../dom.js";
 import { jsonView } from "../json_view.js";
-import { isStubbed, lineKey, seen } from "../requests_seen.js";
+import { answeredBy, isStubbed, lineKey, seen } from "../requests_seen.js";
 import { VirtualList } from "../virtual_list.js";
 import { draftStub } from "./stubs.js";
 
@@ -15,7 +15,7 @@ const FOUND_MAX = 1000;
 
 /** @param {Line} line */
 const textOf = (line) =>
-  `${line.api} v${line.apiVersion} ${line.clientId ?? ""} ${line.brokerId ?? ""} ${line.servedBy} ${line.error ?? ""} ${line.reason ?? ""}`.toLowerCase();
+  `${line.api} v${line.apiVersion} ${line.clientId ?? ""} ${line.brokerId ?? ""} ${answeredBy(line)} ${line.error ?? ""} ${line.reason ?? ""}`.toLowerCase();
 
 /** @type {{name: string, kind?: string, cell: (line: Line) => any}[]} */
 const COLUMNS = [
@@ -24,7 +24,7 @@ const COLUMNS = [
   { name: "API", kind: "grow", cell: (line) => [h("b", {}, line.api), h("span", { class: "note" }, ` v${line.apiVersion}`)] },
   { name: "Client", kind: "client grow minor", cell: (line) => line.clientId ?? "" },
   { name: "Broker", kind: "num minor", cell: (line) => line.brokerId ?? "" },
-  { name: "Answered by", kind: "by", cell: (line) => answeredBy(line) },
+  { name: "Answered by", kind: "by", cell: outcomeView },
   { name: "ms", kind: "num", cell: (line) => line.answeredMs - line.receivedMs },
 ];
 
@@ -32,8 +32,8 @@ const COLUMNS = [
 const timeView = (ms) => [clockTime(ms).slice(0, -4), h("span", { class: "ms-part" }, clockTime(ms).slice(-4))];
 
 /** @param {Line} line */
-function answeredBy(line) {
-  const text = line.error ?? (line.failure ? "failed" : line.unmatched ? "unmatched" : line.servedBy);
+function outcomeView(line) {
+  const text = line.error ?? (line.failure ? "failed" : line.unmatched ? "unmatched" : answeredBy(line));
   const kind = line.failure ? "bad" : line.error || line.unmatched ? "warn" : isStubbed(line) ? "accent" : "plain";
   return h("span", { class: `tag ${kind}`, title: line.reason ?? line.servedBy }, text);
 }
@@ -149,14 +149,14 @@ function makeFilters(onChange) {
       return (!api.value || line.api === api.value)
         && (!broker.value || String(line.brokerId) === broker.value.trim())
         && (!client.value || (line.clientId ?? "").includes(client.value))
-        && (!by.value || by.value === line.servedBy || (by.value === "stub" && isStubbed(line))
+        && (!by.value || by.value === answeredBy(line) || (by.value === "stub" && isStubbed(line))
           || (by.value === "unmatched" && line.unmatched) || (by.value === "failed" && line.failure));
     },
     /** @param {Line[]} lines */
     offer(lines) {
       for (const line of lines) {
         add("api", api, line.api);
-        if (isStubbed(line)) add("by", by, line.servedBy);
+        if (isStubbed(line)) add("by", by, answeredBy(line));
       }
     },
   };
@@ -169,7 +169,7 @@ function exchangeView(line, exchange) {
   if (line.unmatched) showNearMisses(line, nearMisses).catch((problem) => fill(nearMisses, String(problem)));
   return [
     facts([
-      ["Answered by", h("span", { class: `tag ${isStubbed(line) ? "accent" : "plain"}` }, line.servedBy)],
+      ["Answered by", h("span", { class: `tag ${isStubbed(line) ? "accent" : "plain"}` }, answeredBy(line))],
       ["Why", line.reason], ["Error", line.error],
       ["Received", clockTime(line.receivedMs)], ["Took", `${line.answeredMs - line.receivedMs} ms`],
       ["Client", line.clientId], ["Broker", line.brokerId], ["Principal", exchange.principal],
