@@ -114,8 +114,8 @@ async def test_the_theme_is_the_systems_until_it_is_chosen_and_then_stays(opens:
 async def test_tab_goes_over_the_skip_link_through_the_bar_to_the_panels_with_the_focus_in_sight(opens: Opens) -> None:
     page = await opens("requests")
     await expect(page.locator("#health")).to_contain_text("live")
-    focused = "(() => { const at = document.activeElement, style = getComputedStyle(at); return"
-    focused += " [at.getAttribute('aria-label') || at.textContent, at.role, style.outlineStyle, style.outlineWidth] })()"
+    focused = "(() => { const at = document.activeElement, { outlineStyle, outlineWidth } = getComputedStyle(at);"
+    focused += " return [at.getAttribute('aria-label') || at.textContent, at.role, outlineStyle, outlineWidth] })()"
     names, hidden, role = [], [], None
     while role != "grid":
         await page.keyboard.press("Tab")

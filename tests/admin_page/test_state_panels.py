@@ -86,7 +86,8 @@ async def test_the_overview_tells_quorum_rate_and_latency(opens: Opens, controll
     await ask(controller, 50)
     await expect(page.get_by_role("region", name="Quorum")).to_contain_text("Leader3000")
     await expect(page.get_by_role("region", name="Requests by API")).to_contain_text("ApiVersions")
-    await expect(page.get_by_role("img", name="Requests (per second):")).to_have_attribute("aria-label", re.compile("at most 5"))
+    rate = page.get_by_role("img", name="Requests (per second):")
+    await expect(rate).to_have_attribute("aria-label", re.compile("at most 5"))
     await expect(page.get_by_role("img", name="Answer time (ms")).to_be_visible()
     await expect(page.get_by_role("button", name="Advance")).to_be_hidden()
 
