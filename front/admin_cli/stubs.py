@@ -159,20 +159,18 @@ def _when(times: int | None, on_call: int | None, probability: float | None, see
 
 
 def _read(file: Path) -> dict[str, Any]:
-    try:
-        text = file.read_text()
-        if file.suffix in (".yaml", ".yml"):
-            import yaml
+    """The file's parts, with the steps that a chaos stands for."""
+    from mockraft.server.stubs.faults.chaos import chaos_from_json
+    from mockraft.server.stubs.stub_file import StubFileError, read_stub_file
 
-            tree = yaml.safe_load(text)
-        else:
-            tree = json.loads(text)
-    except ImportError:
-        raise typer.BadParameter("YAML needs pip install 'mockraft[admin]'; JSON does not") from None
-    except (OSError, ValueError) as error:
-        raise typer.BadParameter(f"{file}: {error}") from None
-    if not isinstance(tree, dict):
-        raise typer.BadParameter(f'{file}: expected {{"stubs": […], "faults": […], "plan": […]}}')
+    try:
+        tree = read_stub_file(file).to_json()
+        if isinstance(tree["plan"], dict):
+            tree["plan"] = chaos_from_json(tree["plan"].get("chaos", {}))
+    except StubFileError as wrong:
+        raise typer.BadParameter(str(wrong)) from None
+    except ValueError as wrong:
+        raise typer.BadParameter(f"{file}: plan.{wrong}") from None
     return tree
 
 

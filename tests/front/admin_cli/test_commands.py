@@ -76,10 +76,21 @@ def test_a_stub_file_is_loaded(cli: Cli, tmp_path: Path, suffix: str) -> None:
 
 def test_a_file_that_is_none_is_refused(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "stubs.json"
-    for text in ("[]", "{"):
+    for text in ('{"stubs": 1}', "{", '{"plan": {"chaos": {"seeds": 7}}}'):
         file.write_text(text)
         cli("stubs", "load", file)
-        assert cli.exit_code == 2
+        assert (cli.exit_code, "stubs.json" in cli.errors) == (2, True)
+
+
+def test_the_steps_of_a_chaos_are_made_before_they_are_loaded(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "chaos.json"
+    file.write_text('{"plan": {"chaos": {"seed": 7, "kinds": ["latency"], "lengthMs": 60000}}}')
+    assert "steps of a plan run" in cli("stubs", "load", file), cli.errors
+    assert {step["fault"]["kind"] for step in cli.json("faults", "plan")["plan"]} == {"latency"}
+    cli("faults", "remove", "--all")
+
+
+def test_a_file_that_is_not_there_is_named(cli: Cli, tmp_path: Path) -> None:
     cli("stubs", "load", tmp_path / "none.json")
     assert (cli.exit_code, "none.json" in cli.errors) == (2, True)
 
