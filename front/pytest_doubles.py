@@ -15,7 +15,7 @@ from mockraft.brokers.lifecycle import BrokerState
 from mockraft.controller_door import Controller, SyncController, ThreadedController
 from mockraft.kafka_jars import KafkaUnavailableError, classpath, java
 from mockraft.kafka_processes import KafkaBroker
-from mockraft.pytest_plugin import LIVE
+from mockraft.pytest_plugin import LIVE, setting
 from mockraft.quorum_door import Quorum, SyncQuorum
 from mockraft.server.journal import merged
 from mockraft.server.journal import report as told
@@ -27,6 +27,7 @@ _BROKERS = pytest.StashKey[list[KafkaBroker]]()
 _JUDGED = ("strict", "assert_all_used")
 _CONTROLLERS = 3
 _BROKER_LOG_LINES = 12
+_NAME_LENGTH_MAX = 200
 
 
 @dataclass
@@ -75,21 +76,11 @@ class _Options:
         """An option that is yes or no."""
         if name in self.given:
             return bool(self.given[name])
-        text = setting(self.config, name)
-        if text.lower() not in ("true", "false", "yes", "no", "1", "0", "on", "off"):
-            raise pytest.UsageError(f"mockraft_{name}={text!r}: say true or false")
-        return text.lower() in ("true", "yes", "1", "on")
+        return setting(self.config, name).lower() in ("true", "yes", "on", "1")
 
     def of_controllers(self, *others: str) -> dict[str, Any]:
         """The options of what is started, without those of the plugin and `others`."""
         return {name: value for name, value in self.given.items() if name not in (*_JUDGED, *others)}
-
-
-def setting(config: pytest.Config, name: str) -> str:
-    """A setting of the plugin: of the command line, else of the ini file, else its default."""
-    option = f"mockraft_{name}"
-    said = config.getoption(option)
-    return str(config.getini(option) if said is None else said)
 
 
 @contextmanager
@@ -141,7 +132,10 @@ def simulated_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[..., 
             if isinstance(door, SyncController):
                 return door.start_broker(broker_id, **options)
             broker = SimulatedBroker.sync(door.bootstrap, door.cluster_id, broker_id, **options)
-            started.enter_context(broker).wait_until(BrokerState.RUNNING)
+            started.enter_context(broker)
+            # Who should let it leave may be gone by then, or scripted not to.
+            started.callback(broker.kill)
+            broker.wait_until(BrokerState.RUNNING)
             return broker
 
         yield start
@@ -201,7 +195,9 @@ def add_journals(report: pytest.TestReport, item: pytest.Item, live: list[Watche
             title = f"mockraft journal ({watched.request.fixturename})"
             report.sections.append((title, told(entries, watched.began_ms, lines) or "nothing was asked"))
         if folder:
-            name = re.sub(r"[^\w.-]+", "-", f"{item.nodeid}.{watched.request.fixturename}").strip("-")
+            name = re.sub(r"[^\w.-]+", "-", f"{item.nodeid}.{watched.request.fixturename}").strip("-")[
+                -_NAME_LENGTH_MAX:
+            ]
             Path(folder).mkdir(parents=True, exist_ok=True)
             for ending in ("jsonl", "pcapng"):
                 watched.door.write_journal(Path(folder) / f"{name}.{ending}")

@@ -6,6 +6,7 @@ PYTEST_DONT_REWRITE
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -21,22 +22,31 @@ if TYPE_CHECKING:
 LIVE = pytest.StashKey[list["Watched"]]()
 """The doubles that run now, those of the session first."""
 
+_YES_NO = "true|false|yes|no|on|off|1|0"
 _OPTIONS = {
-    "journal-dir": ("DIR", "folder for the journals of failing tests, as JSON lines and pcapng", ""),
-    "journal-lines": ("N", "lines of the journal in the report of a failing test, 0 for none", "40"),
-    "strict": ("BOOL", "fail tests for requests that no stub was made for", "false"),
-    "assert-all-used": ("BOOL", "fail tests for stubs that were not used and faults that met nothing", "true"),
-    "real-broker": ("skip|fail", "what tests with mockraft_real_broker do where there is no Java or Maven", "skip"),
+    "journal_dir": ("", ".*", "folder for the journals of failing tests, as JSON lines and pcapng"),
+    "journal_lines": ("40", r"\d+", "lines of the journal in the report of a failing test, 0 for none"),
+    "strict": ("false", _YES_NO, "fail tests for requests that no stub was made for"),
+    "assert_all_used": ("true", _YES_NO, "fail tests for stubs that were not used and faults that met nothing"),
+    "real_broker": ("skip", "skip|fail", "what tests with mockraft_real_broker do where there is no Java or Maven"),
 }
+"""By name: the default, what it may be, and what it is for."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--mockraft-…`, and the same in the ini file."""
     group = parser.getgroup("mockraft", "mockraft: a Kafka KRaft controller for tests")
-    for name, (metavar, about, default) in _OPTIONS.items():
-        option = f"mockraft_{name.replace('-', '_')}"
-        group.addoption(f"--mockraft-{name}", dest=option, metavar=metavar, help=f"{about} (ini: {option})")
-        parser.addini(option, f"{about} [{default or 'none'}]", default=default)
+    for name, (default, _, about) in _OPTIONS.items():
+        option = f"mockraft_{name}"
+        flag = f"--{option.replace('_', '-')}"
+        group.addoption(flag, dest=option, metavar="X", help=f"{about} (ini: {option}; {default or 'none'})")
+        parser.addini(option, about, default=default)
+
+
+def setting(config: pytest.Config, name: str) -> str:
+    """A setting of the plugin: of the command line, else of the ini file, else its default."""
+    said = config.getoption(f"mockraft_{name}")
+    return str(config.getini(f"mockraft_{name}") if said is None else said)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,6 +57,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "options of the controller or quorum that the test's mockraft fixtures start",
     )
     config.stash[LIVE] = []
+    for name, (_, pattern, about) in _OPTIONS.items():
+        if not re.fullmatch(pattern, text := setting(config, name), re.IGNORECASE):
+            raise pytest.UsageError(f"mockraft_{name}={text!r} ({about}): it is {pattern}")
     # As the owner of a plugin all of mockraft would have its asserts rewritten, which takes seconds once and slows
     # what they guard for good. There is no public way to say no.
     getattr(getattr(config.pluginmanager, "rewrite_hook", None), "_must_rewrite", set()).discard("mockraft")

@@ -193,3 +193,18 @@ def test_a_real_broker_that_cannot_run_skips_the_test_or_fails_it(
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(["*SKIPPED*a real Kafka broker cannot run here*"])
     run_pytest(source, "--mockraft-real-broker=fail").assert_outcomes(failed=1)
+
+
+def test_a_simulated_broker_is_gone_with_its_test_whatever_stands_in_its_way(run_pytest: Run) -> None:
+    result = run_pytest(
+        """
+        import pytest
+
+        @pytest.mark.mockraft(controllers=1, session_timeout_ms=600_000)
+        def test_one(mockraft_broker, mockraft_quorum):
+            mockraft_broker(1, of=mockraft_quorum)
+            mockraft_quorum.stub("BrokerHeartbeat").drop()
+            mockraft_quorum.wait_for("BrokerHeartbeat", since=mockraft_quorum.mark())
+        """
+    )
+    result.assert_outcomes(passed=1)

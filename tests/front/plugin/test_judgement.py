@@ -64,10 +64,12 @@ def test_a_test_that_fails_anyway_is_told_its_own_failure_only(run_pytest: Run) 
     result.stdout.no_fnmatch_line("*was never used*")
 
 
-def test_what_is_said_wrongly_on_the_command_line_is_an_error(run_pytest: Run) -> None:
-    result = run_pytest("def test_one(mockraft): pass", "--mockraft-strict=perhaps")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*mockraft_strict='perhaps': say true or false*"])
+@pytest.mark.parametrize("said", ["strict=perhaps", "journal_lines=many", "real_broker=never"])
+def test_what_is_said_wrongly_on_the_command_line_is_refused(run_pytest: Run, said: str) -> None:
+    result = run_pytest("def test_one(): pass", f"--mockraft-{said.replace('_', '-')}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    name, _, text = said.partition("=")
+    result.stderr.fnmatch_lines([f"*mockraft_{name}='{text}' (*): it is *"])
 
 
 def test_a_controller_of_the_session_is_reset_between_tests_and_judged_by_each(run_pytest: Run) -> None:
