@@ -53,7 +53,7 @@ class TcpListener:
         self._arm(self.clock.now_ms())
         self._sweep_idle()
         self._faults.attach(self._links)
-        self.loop.call_soon(self._faults.switch_on_waiting)
+        self.loop.call_soon(self._faults.begin, self.clock.now_ms())
 
     async def stop(self) -> None:
         """Stop listening and close every connection; what was answered is still written."""

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from mockraft import Controller
+from mockraft.server.clock import VirtualClock
 from mockraft.wire import client
 from mockraft.wire.connection import FrameReader, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -61,3 +62,20 @@ async def test_a_controller_that_was_down_answers_again_on_its_port() -> None:
         with controller.faults.down():
             assert not await is_answered(controller)
         assert await is_answered(controller)
+
+
+async def test_what_was_planned_before_the_controller_ran_begins_with_it() -> None:
+    clock = VirtualClock()
+    controller = Controller(clock=clock)
+    faults = controller.double.script.faults
+    faults.add("not_controller")
+    faults.run([{"fault": {"kind": "throttle", "params": {"throttleMs": 5}}}, {"at": 50, "fault": {"kind": "down"}}])
+    async with controller:
+        await asyncio.sleep(0)
+        assert [(fault.kind.name, fault.error) for fault in faults.active] == [
+            ("not_controller", None),
+            ("throttle", None),
+        ]
+        assert len(controller.double.script.rack.stubs) == 2
+        clock.advance(50)
+        assert [fault.kind.name for fault in faults.active][-1] == "down"

@@ -180,8 +180,6 @@ class Faults:
     def attach(self, wire: Wire) -> None:
         """A node's sockets are open from now on."""
         self._wires.append(wire)
-        if self._plan is not None:
-            self.tick(wire.now_ms())
         wire.faults_changed()
 
     def detach(self, wire: Wire) -> None:
@@ -189,12 +187,15 @@ class Faults:
         if wire in self._wires:
             self._wires.remove(wire)
 
-    def switch_on_waiting(self) -> None:
-        """Switch on the presets that were added before there was a controller."""
+    def begin(self, now_ms: int) -> None:
+        """Switch on the presets that were added before the controller ran, and begin the plan."""
         waiting, self._waiting = self._waiting, []
         for fault in waiting:
             if fault.enabled and fault.in_force is None:
                 self._put_in_force(fault)
+        if self._plan is not None:
+            self.tick(now_ms)
+            self._changed()
 
     def tick(self, now_ms: int) -> None:
         """Do what the plan has for this time; several nodes may say the same time."""

@@ -153,8 +153,8 @@ class Down(Toxic):
         return self._last_ms, End.RESET
 
 
-class LimitData(Toxic):
-    """The connection is closed after `bytes`, in the middle of a frame where that is where they end."""
+class Counted(Toxic):
+    """What lets so many `bytes` pass."""
 
     __slots__ = ("_passed",)
 
@@ -162,33 +162,39 @@ class LimitData(Toxic):
         super().__init__(fault, chance, began_ms)
         self._passed = 0
 
+    def _room_for(self, data: bytes) -> int:
+        """How many of these bytes may pass."""
+        room = max(0, self.params["bytes"] - self._passed)
+        self._passed += len(data)
+        return int(room)
+
+
+class LimitData(Counted):
+    """The connection is closed after `bytes`, in the middle of a frame where that is where they end."""
+
+    __slots__ = ()
+
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
         """What fits, and the end when it is full."""
-        left = max(0, self.params["bytes"] - self._passed)
-        self._passed += len(data)
-        if left:
-            yield at_ms, data[:left]
-        if len(data) >= left:
+        room = self._room_for(data)
+        if room:
+            yield at_ms, data[:room]
+        if len(data) >= room:
             self.fault.met += 1
             yield at_ms, End.CLOSE
 
 
-class Truncate(Toxic):
+class Truncate(Counted):
     """After `bytes` the rest is lost while the connection stays open: half a frame that never goes on."""
 
-    __slots__ = ("_passed",)
-
-    def __init__(self, fault: Fault, chance: ToxicChance, began_ms: int) -> None:
-        super().__init__(fault, chance, began_ms)
-        self._passed = 0
+    __slots__ = ()
 
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
         """What fits."""
-        left = max(0, self.params["bytes"] - self._passed)
-        self._passed += len(data)
-        if left:
-            yield at_ms, data[:left]
-        if len(data) > left:
+        room = self._room_for(data)
+        if room:
+            yield at_ms, data[:room]
+        if len(data) > room:
             self.fault.met += 1
             self.lost = True
 

@@ -204,7 +204,7 @@ def test_a_preset_waits_for_a_controller(preset: Preset) -> None:
     assert preset.told == []
     faults.double = object()  # type: ignore[assignment]
     faults.attach(Wire())
-    faults.switch_on_waiting()
+    faults.begin(0)
     assert len(preset.told) == 1
 
 
@@ -213,5 +213,5 @@ def test_a_preset_that_waited_in_vain_says_why(preset: Preset) -> None:
     fault = faults.add("fence", broker_id=9)
     preset.breaks = True
     faults.double = object()  # type: ignore[assignment]
-    faults.switch_on_waiting()
+    faults.begin(0)
     assert fault.to_json()["error"] == "it could not be switched on: there is no broker 9"
