@@ -1,7 +1,7 @@
 """What scripting costs, beside the doubles that others use: kfake (franz-go) and librdkafka's mock cluster.
 
-Round trips of ApiVersions v2, which all of them answer; heartbeats under stubs; start and reset inside a test. kfake is
-built here from its sources (Go), librdkafka's mock runs in a process of its own through confluent-kafka.
+Round trips of ApiVersions v2, which all of them answer, and heartbeats under stubs. kfake is built here from its
+sources (Go), librdkafka's mock runs in a process of its own through confluent-kafka.
 
     python benchmarks/double.py [--quick] [--json]
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from load import Asker, Load, Measured, repeated, run
-from mockraft import Controller
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -34,7 +32,6 @@ LIBRDKAFKA = "librdkafka's mock (C)"
 OURS = "mockraft"
 NO_STUB, JOURNAL_OFF = "no stub", "no stub, journal off"
 OTHER_API, OTHER_BROKERS = "1,000 stubs on another API", "1,000 stubs on other brokers"
-START, RESET, RESET_STATE = "start of a controller", "reset", "reset, state too"
 KFAKE_MODULES = (
     "github.com/twmb/franz-go@v1.22.2",
     "github.com/twmb/franz-go/pkg/kfake@v0.0.0-20260918054303-01f206a7e32c",
@@ -81,7 +78,7 @@ def server(*command: str) -> Iterator[Server]:
 
 
 def mockraft(*options: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", "mockraft", "serve", "--port", "0", *options)
+    return (sys.executable, "-m", "mockraft", "serve", "--port", "0", "--log-level", "error", *options)
 
 
 def built_kfake(folder: Path) -> str:
@@ -145,20 +142,6 @@ def table(title: str, first: str, measured: dict[str, Measured], beside: str) ->
     return {"title": title, "columns": columns, "rows": rows}
 
 
-def inside_a_test(rounds: int) -> dict[str, list[float]]:
-    """Milliseconds: a fresh controller in a process that had one before, and taking it back to its beginning."""
-    taken: dict[str, list[float]] = {START: [], RESET: [], RESET_STATE: []}
-    for _ in range(rounds):
-        began = time.perf_counter()
-        with Controller.sync() as controller:
-            taken[START].append(1000 * (time.perf_counter() - began))
-            for name, state in ((RESET, False), (RESET_STATE, True)):
-                began = time.perf_counter()
-                controller.call(lambda state=state: controller.double.reset(state=state))
-                taken[name].append(1000 * (time.perf_counter() - began))
-    return {name: each[1:] for name, each in taken.items()}
-
-
 def per_s(measured: Measured) -> float:
     return measured.answers / measured.seconds
 
@@ -181,20 +164,17 @@ def scripts(folder: Path) -> dict[str, tuple[str, ...]]:
     }
 
 
-def gates(scripted: dict[str, Measured], medians: dict[str, float]) -> list[dict[str, Any]]:
+def gates(scripted: dict[str, Measured]) -> list[dict[str, Any]]:
     """What is held."""
     ratios = (
         ("heartbeats with 1,000 stubs on another API ÷ with none", OTHER_API, NO_STUB, 0.9),
         ("heartbeats with 1,000 stubs on other brokers ÷ with none", OTHER_BROKERS, NO_STUB, 0.8),
         ("heartbeats, journal on ÷ off", NO_STUB, JOURNAL_OFF, 0.8),
     )
-    held: list[dict[str, Any]] = [
+    return [
         {"what": what, "measured": f"{per_s(scripted[one]) / per_s(scripted[other]):.2f}", "at_least": wanted}
         for what, one, other, wanted in ratios
     ]
-    for what, at_most in ((START, 20.0), (RESET, 2.0)):
-        held.append({"what": f"{what}, ms", "measured": f"{medians[what]:.2f}", "at_most": at_most})
-    return held
 
 
 def measure(quick: bool) -> dict[str, Any]:
@@ -210,9 +190,6 @@ def measure(quick: bool) -> dict[str, Any]:
         peers = in_turns(doubles, api_versions, seconds, turns)
         servers = {name: running.enter_context(server(*command)) for name, command in scripts(folder).items()}
         scripted = in_turns(servers, heartbeats, seconds, turns)
-    times = inside_a_test(5 if quick else 30)
-    medians = {name: statistics.median(each) for name, each in times.items()}
-    inside = [[name, f"{medians[name]:.2f}", f"{max(each):.2f}", len(each)] for name, each in times.items()]
     first_answers = [[name, f"{each.first_answer_ms:.0f}"] for name, each in doubles.items()]
     return {
         "title": "The double",
@@ -221,11 +198,10 @@ def measure(quick: bool) -> dict[str, Any]:
         "tables": [
             table("ApiVersions, beside other doubles", "double", peers, KFAKE),
             table("Heartbeats under stubs", "script", scripted, NO_STUB),
-            {"title": "Inside a test", "columns": ["what", "median ms", "slowest ms", "runs"], "rows": inside},
             {"title": "From a process's start to its first answer", "columns": ["double", "ms"], "rows": first_answers},
         ],
         "summary": ["The others close the connection on a BrokerHeartbeat, so heartbeats have no peer but Kafka."],
-        "gates": gates(scripted, medians),
+        "gates": gates(scripted),
     }
 
 

@@ -113,7 +113,7 @@ ConnectionsMaxIdleMs = Annotated[
 ]
 WriteBytesMax = Annotated[int, typer.Option(min=1, help="A connection with more bytes unread by its peer is closed.")]
 WriteStuckMs = Annotated[int, typer.Option(min=1, help="A connection whose peer reads nothing for so long is closed.")]
-JournalEntriesMax = Annotated[int, typer.Option(min=1, help="Exchanges that are remembered.")]
+JournalEntriesMax = Annotated[int, typer.Option(min=0, help="Exchanges that are remembered; 0 keeps no journal.")]
 LogLevel = Annotated[str, typer.Option(help="debug, info, warning or error.")]
 LogJson = Annotated[bool, typer.Option("--log-json", help="Logs on stderr as JSON lines.")]
 

@@ -29,6 +29,7 @@ BOUNDS = {
     "advertised_port": (1, 65_535),
     "metadata_version": (METADATA_VERSION_MIN, METADATA_VERSION_MAX),
     "kraft_version": (0, 1),
+    "journal_entries_max": (0, 2**63 - 1),
     "metadata_max_idle_interval_ms": (0, 2**63 - 1),
     "leader_imbalance_check_interval_seconds": (0, 2**63 - 1),
     "unclean_leader_election_interval_ms": (0, 2**63 - 1),

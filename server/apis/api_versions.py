@@ -31,21 +31,45 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
         return ApiVersionsResponse(error_code=error_codes.UNSUPPORTED_VERSION, api_keys=[_versions(own)])
     if not is_valid(request, ctx.api_version):
         return error(request, error_codes.INVALID_REQUEST, None)
-    features = supported_features(controller.release)
-    return ApiVersionsResponse(
-        api_keys=[_versions(api) for api in ctx.apis.values()],
-        supported_features=[
-            SupportedFeatureKey(name=name, min_version=feature.min_level, max_version=feature.max_level)
-            for name, feature in features.items()
-            if ctx.api_version >= 4 or feature.min_level > 0
-        ],
-        finalized_features=[
-            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in (*controller.image.features.items(), (KRAFT_VERSION, controller.log.kraft_version))
-            if level != 0 and name in features
-        ],
-        finalized_features_epoch=controller.features_epoch,
-    )
+    finalized = (*controller.image.features.items(), (KRAFT_VERSION, controller.log.kraft_version))
+    made_of = (controller.features_epoch, controller.release, finalized)
+    kept = controller.offers.get(ctx.api_version)
+    if kept is not None and kept[0] is ctx.apis and kept[1] == made_of:
+        return kept[2]
+    response = _Offer(ctx, controller, finalized)
+    controller.offers[ctx.api_version] = (ctx.apis, made_of, response)
+    return response
+
+
+class _Offer(ApiVersionsResponse):
+    """A response that is said again and again, and so is written once; nobody changes what a handler gives."""
+
+    __slots__ = ("_written",)
+
+    def __init__(self, ctx: RequestContext, controller: Controller, finalized: tuple[tuple[str, int], ...]) -> None:
+        features = supported_features(controller.release)
+        super().__init__(
+            api_keys=[_versions(api) for api in ctx.apis.values()],
+            supported_features=[
+                SupportedFeatureKey(name=name, min_version=feature.min_level, max_version=feature.max_level)
+                for name, feature in features.items()
+                if ctx.api_version >= 4 or feature.min_level > 0
+            ],
+            finalized_features=[
+                FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+                for name, level in finalized
+                if level != 0 and name in features
+            ],
+            finalized_features_epoch=controller.features_epoch,
+        )
+        self._written: dict[int, bytes] = {}
+
+    def write(self, version: int) -> bytes:
+        """The bytes of the body."""
+        written = self._written.get(version)
+        if written is None:
+            written = self._written[version] = super().write(version)
+        return written
 
 
 def is_valid(request: Any, version: int) -> bool:

@@ -56,6 +56,8 @@ class Controller:
     def __init__(self, config: ControllerConfig, raft: Raft, chance: random.Random, now_ms: int) -> None:
         """Take in what is committed; where this node leads already, take over."""
         self.config = config
+        self.offers: dict[int, tuple[Any, ...]] = {}
+        """The last ApiVersions response in each version, and what it was made of."""
         self.release = None if config.as_version is None else release_of(config.as_version)
         """The Kafka release that it passes for; None is the one that it is made after."""
         self.raft = raft

@@ -44,7 +44,7 @@ class Journal:
         self.bytes_max = bytes_max
         self.api_name = api_name
         self.node_id = node_id
-        self.enabled = True
+        self.enabled = entries_max > 0
         self.entries: deque[Entry] = deque()
         self._numbers = numbers or itertools.count(1)
         self._last_id = 0
