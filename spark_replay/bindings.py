@@ -10,14 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mockraft.spark_replay.endpoints import (
-    BEGIN_QUORUM_EPOCH,
-    DESCRIBE_QUORUM,
-    END_QUORUM_EPOCH,
-    FETCH,
-    FETCH_SNAPSHOT,
-    VOTE,
-)
+from mockraft.spark_replay.endpoints import RAFT_APIS
 
 CLUSTER_ID, BROKER_EPOCH, TOPIC_ID, DIRECTORY_ID, INCARNATION_ID, QUORUM_EPOCH, PRODUCER_ID, HOST, PORT = (
     "cluster id",
@@ -42,7 +35,6 @@ _KINDS = {
     "producerIdStart": PRODUCER_ID,
 }
 _QUORUM_KINDS = {"leaderEpoch": QUORUM_EPOCH, "currentLeaderEpoch": QUORUM_EPOCH, "lastFetchedEpoch": QUORUM_EPOCH}
-_QUORUM_APIS = {FETCH, FETCH_SNAPSHOT, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, DESCRIBE_QUORUM}
 _ENDPOINT_KINDS = {"host": HOST, "port": PORT}
 
 NOT_COMPARED = frozenset(
@@ -107,7 +99,7 @@ _FIXED = {None, -1, 0, "", "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ"}
 def kind_of(field: str, api_key: int, parent: str = "") -> str | None:
     """The kind of a field's values in an API's messages, None for a plain field. `parent` is the field it is in."""
     found = _KINDS.get(field)
-    if found is None and api_key in _QUORUM_APIS:
+    if found is None and api_key in RAFT_APIS:
         found = _QUORUM_KINDS.get(field)
     if found is None and parent in ("nodeEndpoints", "listeners", "brokers"):
         found = _ENDPOINT_KINDS.get(field)

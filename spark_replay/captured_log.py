@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mockraft.spark_replay.bindings import TOPIC_ID, Bindings
-from mockraft.spark_replay.endpoints import FETCH
-from mockraft.wire import metadata_log_frame, record_batch, uuids
+from mockraft.wire import api_keys, metadata_log_frame, record_batch, uuids
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment
 from mockraft.wire.records.partition_record import PartitionRecord
@@ -32,7 +31,7 @@ class CapturedLog:
         self._live_ids: dict[str, list[bytes]] = {}
         self._replicas: dict[bytes, dict[int, list[int]]] = {}
         for api_key, response in responses:
-            for record in _records(response) if api_key == FETCH else ():
+            for record in _records(response) if api_key == api_keys.FETCH else ():
                 if record.api_key == TopicRecord.api_key:
                     _add(self._ids.setdefault(record.name, []), record.topic_id)
                 else:

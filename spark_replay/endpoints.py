@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mockraft.wire import messages, metadata_log_frame, record_batch
+from mockraft.wire import api_keys, messages, metadata_log_frame, record_batch
 from mockraft.wire.connection import write_response
 from mockraft.wire.errors import WireError
 from mockraft.wire.record_batch import BatchHeader
@@ -19,18 +19,21 @@ from mockraft.wire.records.voters_record import VotersRecord
 
 Translate = Callable[[str, int], tuple[str, int]]
 
-FETCH, FETCH_SNAPSHOT, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = (
-    1,
-    59,
-    52,
-    53,
-    54,
-    55,
-    60,
+RAFT_APIS = frozenset(
+    {
+        api_keys.FETCH,
+        api_keys.FETCH_SNAPSHOT,
+        api_keys.VOTE,
+        api_keys.BEGIN_QUORUM_EPOCH,
+        api_keys.END_QUORUM_EPOCH,
+        api_keys.DESCRIBE_QUORUM,
+    }
 )
-SPEAK_OF_CONTROLLERS = frozenset(
-    {FETCH, FETCH_SNAPSHOT, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, DESCRIBE_QUORUM, DESCRIBE_CLUSTER}
-)
+"""The APIs of the quorum: their epochs are the quorum's."""
+
+SPEAK_OF_CONTROLLERS = RAFT_APIS | {api_keys.DESCRIBE_CLUSTER}
+"""The APIs whose answers have controllers' addresses."""
+
 _CONTROLLERS = 2  # DescribeCluster's endpoint type
 _FRAME_OF_REGISTER_CONTROLLER = bytes((metadata_log_frame.FRAME_VERSION, RegisterControllerRecord.api_key))
 
@@ -52,12 +55,12 @@ def translate_response(frame: bytes, api_key: int, api_version: int, translate: 
 def translate_message(response: Any, translate: Translate) -> bool:
     """Translate the addresses in a decoded response, in place; whether any changed."""
     nodes = list(getattr(response, "node_endpoints", ()))
-    if response.api_key == DESCRIBE_QUORUM:
+    if response.api_key == api_keys.DESCRIBE_QUORUM:
         nodes += [listener for node in response.nodes for listener in node.listeners]
-    elif response.api_key == DESCRIBE_CLUSTER and response.endpoint_type == _CONTROLLERS:
+    elif response.api_key == api_keys.DESCRIBE_CLUSTER and response.endpoint_type == _CONTROLLERS:
         nodes += response.brokers
     changed = _translate_all(nodes, translate)
-    if response.api_key == FETCH:
+    if response.api_key == api_keys.FETCH:
         for partition in (partition for topic in response.responses for partition in topic.partitions):
             if partition.records:
                 records = translate_log(bytes(partition.records), translate)

@@ -17,9 +17,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
 
 from mockraft.spark_replay.captures import Endpoint
-from mockraft.spark_replay.endpoints import FETCH_SNAPSHOT, SPEAK_OF_CONTROLLERS, translate_message, translate_response
+from mockraft.spark_replay.endpoints import SPEAK_OF_CONTROLLERS, translate_message, translate_response
 from mockraft.spark_replay.recording import RecordedConnection, Recording
 from mockraft.spark_replay.snapshot_positions import SnapshotPositions
+from mockraft.wire import api_keys
 from mockraft.wire.connection import FrameReader, Request, parse_request, read_response, write_request, write_response
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
@@ -231,7 +232,7 @@ class _FromClient(_Side):
             return len(frame).to_bytes(4) + frame
         self.recorded.request(request, time.time_ns())
         self.pending[request.correlation_id] = request._replace(frame=b"")
-        if request.api_key == FETCH_SNAPSHOT:
+        if request.api_key == api_keys.FETCH_SNAPSHOT:
             return self._snapshot_request(request)
         return len(frame).to_bytes(4) + frame
 
@@ -308,7 +309,7 @@ class _FromUpstream(_Side):
             return None
 
     def _snapshot_response(self, frame: bytes, request: Request, positions: dict[int, int]) -> bytes:
-        response = read_response(frame, FETCH_SNAPSHOT, request.api_version)
+        response = read_response(frame, api_keys.FETCH_SNAPSHOT, request.api_version)
         translate_message(response, self.client.proxy.translate)
         self.client.positions.translate_response(response, positions)
         return write_response(response.write(request.api_version), request.correlation_id, 1)

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from mockraft.spark_replay.bindings import CLUSTER_ID, Bindings
 from mockraft.spark_replay.captured_log import CapturedLog
 from mockraft.spark_replay.compare import Difference, compare
-from mockraft.spark_replay.endpoints import FETCH
 from mockraft.spark_replay.exchanges import Exchange
 from mockraft.spark_replay.log_readers import LogReaders
 from mockraft.spark_replay.recording import Filter
@@ -276,7 +275,7 @@ class _Run:
         bound: Any = from_json(messages.request(key), self.bindings.bind(to_json(body, version), key), version)
         if key == api_keys.CREATE_TOPICS:
             self.log.put_replicas(bound, step.response)
-        if key == FETCH:
+        if key == api_keys.FETCH:
             self.readers.bind_fetch(bound)
             self._last_fetch = bound, version
             if self.speed is None and not _has_news(step.response):
@@ -297,7 +296,7 @@ class _Run:
     def _differences(self, step: Step, request: Any, answer: Any) -> list[Difference]:
         key = step.request.api_key
         captured = step.response
-        if key == FETCH:
+        if key == api_keys.FETCH:
             self.readers.answered(request, captured, answer)
             self.log.learn_topics(answer, self.bindings)
         found = self._compared(key, step.request.api_version, captured, answer)
