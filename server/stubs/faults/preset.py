@@ -26,7 +26,7 @@ class Preset(Kind):
     """A kind of fault that is made of stubs and commands.
 
     `reaction` is what a real broker (Kafka 4.3.1) does, and `proof` the test that shows it, as `file::test` below
-    tests/real_kafka.
+    tests/real_kafka/presets.
     """
 
     reaction: str = ""
