@@ -53,6 +53,7 @@ class Kind(Model):
     name: str
     summary: str
     preset: bool = Field(description="Whether the controller does it, rather than the bytes of its connections.")
+    reaction: str = Field(default="", description="What a real broker was seen to do; of presets.")
     parameters: list[Parameter]
 
 

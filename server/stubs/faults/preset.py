@@ -32,6 +32,10 @@ class Preset(Kind):
     reaction: str = ""
     proof: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        """The kind as the page and the command line list it, with what a real broker does."""
+        return {**Kind.to_json(self), "reaction": self.reaction}
+
 
 def scope(params: Params) -> dict[str, Any]:
     """The match of requests of the broker that is meant, or of every one."""

@@ -28,6 +28,7 @@ async def test_the_kinds_are_listed_with_their_parameters(http: httpx.AsyncClien
     kinds = {each["name"]: each for each in (await http.get("/v1/faults/kinds")).json()["kinds"]}
     assert kinds.keys() == KINDS.keys()
     assert "latencyMs" in [each["name"] for each in kinds["latency"]["parameters"]]
+    assert "every 10 ms" in kinds["heartbeat_storm"]["reaction"]
 
 
 async def test_a_fault_is_switched_changed_and_taken_away(http: httpx.AsyncClient) -> None:

@@ -120,6 +120,7 @@ function faultForm(kind, refresh) {
   }
 
   return h("form", { class: "fault-form", "aria-label": `Switch on ${kind.name}`, onsubmit: on },
+    kind.reaction && h("p", { class: "note" }, h("b", {}, "A real broker: "), kind.reaction),
     fields.map((/** @type {any} */ { parameter, input }) => field(input, parameter.name, parameter.help, parameter.required)),
     !kind.preset && h("fieldset", {}, h("legend", {}, "Only for"), scopes.map(({ scope, input }) => field(input, scope.label)),
       field(toxicity, "Toxicity", "share of the connections that are hit")),
