@@ -155,7 +155,7 @@ class ScriptedRequest:
     def edited(self, frame: bytes) -> bytes:
         """What is sent in place of the frame of the response."""
         plan = self.plan
-        if self.ctx.failure is not None and not plan.passes:
+        if plan.is_untouched or (self.ctx.failure is not None and not plan.passes):
             return frame
         frame = frame if plan.raw is None else plan.raw
         for edit in plan.frame_edits:
@@ -252,15 +252,18 @@ class ScriptedRequests:
         data, version = b"", answered_version(api, request.api_version)
         if response is not NOTHING:
             data, version = self._responses.written(api, request, body, ctx, response)
-        parts = [part for part in (scripted.carried, scripted) if part is not None]
+        stub, is_own, end = None, False, ""
+        words: list[str] = []
+        parts = (scripted,) if scripted.carried is None else (scripted.carried, scripted)
         for part in parts:
+            plan = part.plan
             data = part.edited(data)
+            stub = stub or part.stub
+            is_own = is_own or not plan.is_untouched
+            end = end or plan.end
+            words += plan.reason
         if data:
             effects.append(Send(connection.connection_id, data))
-        stubs = [part.stub for part in parts if part.stub is not None]
-        stub = stubs[0] if stubs else None
-        is_own = any(not part.plan.is_untouched for part in parts)
-        words = [word for part in parts for word in part.plan.reason]
         reason = None if stub is None or not words else _because(words, stub)
         exchange = self._responses.note(
             connection,
@@ -275,10 +278,10 @@ class ScriptedRequests:
             scripted.unmatched,
             reason,
         )
-        for each in stubs:
-            each.calls.append(exchange)
-            each.last_served_ms = now_ms
-        end = next((part.plan.end for part in parts if part.plan.end), "")
+        for part in parts:
+            if part.stub is not None:
+                part.stub.calls.append(exchange)
+                part.stub.last_served_ms = now_ms
         if not end or reason is None:
             return len(data), None
         return len(data), (Reset if end == "reset" else Close)(connection.connection_id, reason)
