@@ -1,0 +1,3 @@
+module example.org/mockraft-go
+
+go 1.19
