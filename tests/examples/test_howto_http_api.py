@@ -1,0 +1,49 @@
+"""What docs/http-api.md and docs/any-language.md quote."""
+
+import re
+from pathlib import Path
+
+import httpx
+from mockraft import Controller
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_stub_over_http() -> None:
+    with (
+        Controller.sync(brokers=1, admin_port=0) as controller,
+        httpx.Client(base_url=controller.admin_url) as http,
+    ):
+        stub = {
+            "match": {"api": "BrokerHeartbeat", "brokerId": 1},
+            "trigger": {"times": 2},
+            "actions": [{"injectError": "NOT_CONTROLLER"}],
+        }
+        stub_id = http.post("/v1/stubs", json=stub).json()["id"]
+        wanted = {"match": {"api": "BrokerHeartbeat", "brokerId": 1}, "atLeast": 3, "withinMs": 60_000}
+        verified = http.post("/v1/requests/verify", json=wanted).json()
+        assert verified["verified"], verified["report"]
+        assert http.get(f"/v1/stubs/{stub_id}").json()["calls"] == 2
+
+
+def test_a_fault_over_http() -> None:
+    with (
+        Controller.sync(brokers=1, admin_port=0) as controller,
+        httpx.Client(base_url=controller.admin_url) as http,
+    ):
+        kinds = [each["name"] for each in http.get("/v1/faults/kinds").json()["kinds"]]
+        assert "latency" in kinds
+        slow = {"id": "slow", "kind": "latency", "params": {"latencyMs": 20}, "match": {"brokerId": 1}}
+        http.post("/v1/faults", json=slow).raise_for_status()
+        http.patch("/v1/faults/slow", json={"enabled": False}).raise_for_status()
+        assert http.get("/v1/faults/slow").json()["enabled"] is False
+
+
+def test_what_the_page_quotes_in_java_and_go_stands_in_the_examples() -> None:
+    page = (ROOT / "docs" / "any-language.md").read_text()
+    for language, folder in (("java", "junit"), ("go", "go")):
+        sources = " ".join(path.read_text() for path in (ROOT / "examples" / folder).rglob(f"*.{language}"))
+        quoted = re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        assert quoted != []
+        for block in quoted:
+            assert " ".join(block.split()) in " ".join(sources.split())
