@@ -78,10 +78,10 @@ def _value(single: Schema) -> Schema:
 def _scope(name: str) -> Schema:
     if name == "api":
         single = {"type": ["string", "integer"]}
-        return {"anyOf": [single, {"type": "array", "items": single}]}
-    schema = _value({"type": "integer" if name in _INTEGER_SCOPES else "string"})
+        return {"anyOf": [single, {"type": "array", "items": single}, {"type": "null"}]}
+    schema = _value({"type": ["integer" if name in _INTEGER_SCOPES else "string", "null"]})
     if name == "version":
-        bounds = {bound: {"type": "integer"} for bound in ("min", "max")}
+        bounds = {bound: {"type": ["integer", "null"]} for bound in ("min", "max")}
         schema["anyOf"].append(
             {"type": "object", "properties": bounds, "additionalProperties": False, "title": "range"}
         )
