@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from mockraft import Controller
+from mockraft import Controller, stub
 from playwright.async_api import Locator, Page, expect
 
 from .asking import ask
@@ -129,6 +129,19 @@ async def test_a_request_is_made_a_stub_and_its_next_answer_names_it(opens: Open
     await page.get_by_role("button", name="Put it in the way").click()
     await expect(page.get_by_role("list", name="Active stubs").get_by_role("listitem")).to_have_count(1)
     assert [stub.match.to_json() for stub in controller.double.script.rack.stubs] == [{"api": "ApiVersions"}]
+
+
+async def test_an_unexpected_request_shows_which_stub_came_near_and_what_it_missed(
+    opens: Opens, controller: Controller
+) -> None:
+    rack = controller.double.script.rack
+    rack.strict = True
+    rack.add(stub("ApiVersions", client_id="expected").inject_error("UNSUPPORTED_VERSION"))
+    await ask(controller)
+    page = await opens("requests")
+    await rows(page).filter(has_text="unmatched").first.click()
+    missed = page.get_by_role("complementary").locator(".near-miss")
+    await expect(missed).to_contain_text('clientId: "expected" but was "somebody"')
 
 
 async def test_clearing_empties_the_journal_too(opens: Opens, controller: Controller) -> None:

@@ -43,10 +43,10 @@ export function facts(pairs) {
     .flatMap(([term, value]) => [h("dt", {}, term), h("dd", {}, value)]));
 }
 
-/** A button that copies a value as JSON. @param {() => any} value @param {string} [label] */
-export function copyButton(value, label = "Copy JSON") {
+/** A button that copies a value as JSON. @param {any} value */
+export function copyButton(value) {
   return h("button", { type: "button", onclick: async () => {
-    await navigator.clipboard.writeText(JSON.stringify(value(), null, 2));
+    await navigator.clipboard.writeText(JSON.stringify(value, null, 2));
     announce("Copied.");
-  } }, label);
+  } }, "Copy JSON");
 }

@@ -85,7 +85,7 @@ export function brokersPanel() {
       h("h3", {}, "By hand"),
       h("div", { class: "buttons" }, DOINGS.map((doing) =>
         h("button", { type: "button", class: doing.isFinal ? "danger" : "", onclick: () => act(broker, doing) }, doing.name))),
-      h("h3", {}, "As JSON"), jsonView(broker), h("div", { class: "buttons" }, copyButton(() => broker)));
+      h("h3", {}, "As JSON"), jsonView(broker), h("div", { class: "buttons" }, copyButton(broker)));
   }
 
   async function act(/** @type {any} */ broker, /** @type {any} */ { path, done }) {

@@ -112,7 +112,7 @@ export function metadataLogPanel() {
   function open(/** @type {any} */ record) {
     detail.open(`${record.type} @${record.offset}`,
       facts([["Offset", number(record.offset)], ["Epoch", record.epoch], ["Type", record.type], ["Version", record.version]]),
-      h("h3", {}, "Record"), jsonView(record.record), h("div", { class: "buttons" }, copyButton(() => record)));
+      h("h3", {}, "Record"), jsonView(record.record), h("div", { class: "buttons" }, copyButton(record)));
   }
 
   const element = h("section", { class: "panel split", "aria-label": "Metadata log" },

@@ -46,7 +46,7 @@ export function overviewPanel() {
   const element = h("section", { class: "panel overview", "aria-label": "Overview" },
     h("div", { class: "charts" }, rate.element, latency.element),
     h("div", { class: "cards-row" }, map.element, apis.element, h("div", { class: "stack" }, quorum.element, clock.element)));
-  return { element, refresh, everyMs: 1000 };
+  return { element, refresh, everyMs: 2000 };
 }
 
 /** @param {import("../requests_seen.js").Second[]} seconds @param {"controller" | "stub"} name @param {number} now */

@@ -179,7 +179,7 @@ function exchangeView(line, exchange) {
     nearMisses,
     h("h3", {}, "Request"), jsonView(exchange.request),
     h("h3", {}, "Response"), exchange.response ? jsonView(exchange.response) : h("p", { class: "note" }, "Not answered."),
-    h("div", { class: "buttons" }, copyButton(() => exchange),
+    h("div", { class: "buttons" }, copyButton(exchange),
       h("button", { type: "button", onclick: () => draftStub({ match, actions: [{ injectError: "NOT_CONTROLLER" }], trigger: { once: true } }) }, "Make a stub of it")),
   ];
 }
