@@ -1,23 +1,26 @@
 """What brokers would have asked and told, in numbers."""
 
 import asyncio
+import struct
 
 from mockraft import Controller
-from mockraft.wire import client
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
-_AT_ONCE = 500
+_API_VERSIONS, _VERSION = 18, 4
 
 
 async def ask(controller: Controller, count: int = 1, client_id: str = "somebody") -> None:
-    """Have ApiVersions asked so many times by one client."""
+    """Have ApiVersions asked so many times by one client, all at once."""
+    name = client_id.encode()
+    body = ApiVersionsRequest(client_software_name="tests", client_software_version="1").write(_VERSION)
+    request = struct.pack(">hhih", _API_VERSIONS, _VERSION, 1, len(name)) + name + b"\0" + body
     host, port = controller.bootstrap.rsplit(":", 1)
-    hello = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
-    connection = await client.connect(host, int(port), client_id=client_id)
-    for first in range(0, count, _AT_ONCE):
-        again = range(min(_AT_ONCE, count - first))
-        await asyncio.gather(*(connection.send(hello, timeout_ms=20_000) for _ in again))
-    await connection.close()
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write((struct.pack(">i", len(request)) + request) * count)
+    for _ in range(count):
+        await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
+    writer.close()
+    await writer.wait_closed()
 
 
 def register(controller: Controller, count: int, first: int = 1) -> None:

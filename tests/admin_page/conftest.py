@@ -2,13 +2,14 @@
 
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Literal
 
 import pytest
 import pytest_asyncio
 from mockraft import Controller
 from mockraft.server.admin.serving import AdminServer
 from mockraft.server.admin.settings import AdminSettings
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import ConsoleMessage, Page, Request, ViewportSize, async_playwright, expect
 
 FLAGS = (
     "--headless",
@@ -20,22 +21,26 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-DESK = {"width": 1280, "height": 800}
-PHONE = {"width": 360, "height": 740}
+DESK: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 360, "height": 740}
 PANELS = ("overview", "requests", "brokers", "topics", "log", "stubs", "faults")
 
 expect.set_options(timeout=20_000)
 
 Opens = Callable[..., Awaitable[Page]]
+Scheme = Literal["light", "dark"]
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
+async def tab() -> AsyncIterator[Page]:
+    """One tab for all tests, for a new one takes a second; each test's page is of a host of its own (its port)."""
     path = shutil.which("chromium")
     assert path is not None, "chromium is missing here and needed (Debian package chromium)"
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=path, args=[*FLAGS])
-        yield browser
+        tab = await browser.new_page()
+        tab.set_default_timeout(20_000)
+        yield tab
         await browser.close()
 
 
@@ -46,33 +51,37 @@ async def controller(request: pytest.FixtureRequest) -> AsyncIterator[Controller
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def opens(browser: Browser, controller: Controller) -> AsyncIterator[Opens]:
-    """Opens the page at a panel, in a browser that knows nothing yet. What the page complains of fails the test."""
-    contexts, servers = [], []
+async def opens(tab: Page, controller: Controller) -> AsyncIterator[Opens]:
+    """Opens the page at a panel. What the page complains of, and whom else it asks for something, fails the test."""
+    servers: list[AdminServer] = []
     complaints: list[str] = []
 
-    async def open_page(
-        panel: str = "overview", *, token: str | None = None, size: dict[str, int] = DESK, **options: str
-    ) -> Page:
-        server = await AdminServer.start(controller.double, AdminSettings(token=token))
-        servers.append(server)
-        context = await browser.new_context(viewport=size, **options)
-        contexts.append(context)
-        context.set_default_timeout(20_000)
-        page = await context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-        page.on(
-            "request",
-            lambda asked: None if asked.url.startswith((server.url, "data:")) else complaints.append(asked.url),
-        )
-        await page.goto(f"{server.url}/#{panel}")
-        return page
+    def hear(said: ConsoleMessage) -> None:
+        # Chromium itself tells of each refusal, which the page shows, and of a controller that is gone.
+        if said.type == "error" and "Failed to load resource" not in said.text:
+            complaints.append(said.text)
 
+    def see(asked: Request) -> None:
+        if not asked.url.startswith((servers[0].url, "data:")):
+            complaints.append(asked.url)
+
+    async def open_page(
+        panel: str = "overview", *, token: str | None = None, size: ViewportSize = DESK, scheme: Scheme = "light"
+    ) -> Page:
+        servers.append(await AdminServer.start(controller.double, AdminSettings(token=token)))
+        await tab.set_viewport_size(size)
+        await tab.emulate_media(color_scheme=scheme)
+        await tab.goto(f"{servers[0].url}/#{panel}")
+        return tab
+
+    listeners = {"pageerror": lambda error: complaints.append(str(error)), "console": hear, "request": see}
+    for event, listener in listeners.items():
+        tab.on(event, listener)
     yield open_page
-    for context in contexts:
-        await context.close()
+    for event, listener in listeners.items():
+        tab.remove_listener(event, listener)
+    await tab.context.set_offline(False)
+    await tab.goto("about:blank")
     for server in servers:
         await server.stop()
-    # A problem that the page shows, or a token that it asks for, is told on the console by Chromium itself.
-    assert [told for told in complaints if "Failed to load resource" not in told] == []
+    assert complaints == []

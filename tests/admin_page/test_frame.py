@@ -5,7 +5,7 @@ from mockraft import Controller
 from playwright.async_api import Page, expect
 
 from .asking import ask, create_topic, register
-from .conftest import PANELS, PHONE, Opens
+from .conftest import PANELS, PHONE, Opens, Scheme
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -97,7 +97,7 @@ async def test_question_mark_shows_the_keys_and_escape_closes_them(opens: Opens)
 
 
 async def test_the_theme_is_the_systems_until_it_is_chosen_and_then_stays(opens: Opens) -> None:
-    page = await opens(color_scheme="dark")
+    page = await opens(scheme="dark")
     ground = "getComputedStyle(document.body).backgroundColor"
     await expect(page.locator("#panel > section")).to_be_visible()
     dark = await page.evaluate(ground)
@@ -146,9 +146,9 @@ async def test_every_control_has_a_name_and_every_id_is_one_elements(opens: Open
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_every_text_stands_out_from_its_ground(opens: Opens, controller: Controller, scheme: str) -> None:
+async def test_every_text_stands_out_from_its_ground(opens: Opens, controller: Controller, scheme: Scheme) -> None:
     await some_of_everything(controller)
-    page = await opens(color_scheme=scheme)
+    page = await opens(scheme=scheme)
     pale = []
     for key in await each_panel(page):
         await page.keyboard.press(key)

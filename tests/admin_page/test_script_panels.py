@@ -28,7 +28,7 @@ async def test_a_stub_is_written_as_json_counts_is_switched_off_and_deleted(
     await expect(card).to_contain_text("clientId nobody")
     await expect(card).to_contain_text("met 0 times")
     await ask(controller, 1, "nobody")
-    await expect(card).to_contain_text("met 2 times")
+    await expect(card).to_contain_text("met 1 time")
     switch = card.get_by_role("switch", name="Stub <b>passes</b> enabled")
     await expect(switch).to_be_checked()
     await switch.focus()
