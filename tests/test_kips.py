@@ -1,15 +1,13 @@
 """The table of the texts' rules names tests that there are."""
 
-import ast
 import re
 from collections import Counter
-from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from mockraft.conformance.suite import all_cases
 
-ROOT = Path(__file__).parents[1]
+from .named_tests import ROOT, names_in
+
 TABLE = ROOT / "docs" / "kips.md"
 TEXTS = ("858", "1066", "113", "18", "004")
 CASE = "case: "
@@ -36,17 +34,6 @@ def rules() -> list[Rule]:
 
 
 RULES = rules()
-
-
-@cache
-def names_in(path: str) -> frozenset[str]:
-    """The names of the tests of a file; none when there is no such file."""
-    file = ROOT / path
-    if not file.is_file():
-        return frozenset()
-    tree = ast.parse(file.read_text())
-    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    return frozenset(node.name for node in functions)
 
 
 def test_every_text_is_there_and_its_rules_are_numbered_in_a_row() -> None:
