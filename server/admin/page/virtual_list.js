@@ -35,7 +35,7 @@ export class VirtualList {
     this.onActive = onActive;
     /** @type {T[]} */
     this.items = [];
-    this.first = 0;
+    this.rowHeight = 28;
     /** @type {string | null} */
     this.activeKey = null;
     /** @type {Map<string, {row: HTMLElement, item: T, index: number}>} */
@@ -50,11 +50,14 @@ export class VirtualList {
       this.viewport, this.nothing);
     this.element.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.key(event));
     this.body.addEventListener("click", (/** @type {MouseEvent} */ event) => this.click(event));
-    new ResizeObserver(() => this.draw()).observe(this.viewport);
+    new ResizeObserver(() => this.measure()).observe(this.viewport);
   }
 
-  get rowHeight() {
-    return parseFloat(getComputedStyle(this.element).getPropertyValue("--row")) || 28;
+  /** Read anew where the layout may have changed, not for each frame. */
+  measure() {
+    this.rowHeight = parseFloat(getComputedStyle(this.element).getPropertyValue("--row")) || 28;
+    this.body.style.height = `${this.items.length * this.rowHeight}px`;
+    this.draw();
   }
 
   /** Whether the newest rows, at the top, are what is looked at. */

@@ -77,9 +77,10 @@ export function requestsPanel() {
   function draw() {
     const all = found ?? paused ?? seen.lines;
     const words = found ? "" : search.value.trim().toLowerCase();
+    const match = filters.matching();
     const lines = [];
     for (let at = all.length - 1; at >= 0; at--) {
-      if (filters.match(all[at]) && (!words || textOf(all[at]).includes(words))) lines.push(all[at]);
+      if (match(all[at]) && (!words || textOf(all[at]).includes(words))) lines.push(all[at]);
     }
     const added = drawnTop ? lines.findIndex((line) => lineKey(line) === drawnTop) : 0;
     drawnTop = lines.length ? lineKey(lines[0]) : "";
@@ -137,6 +138,7 @@ function makeFilters(onChange) {
   const client = h("input", { class: "short", placeholder: "Client", "aria-label": "Client id contains", oninput: onChange });
   const broker = h("input", { class: "tiny", placeholder: "Broker", "aria-label": "Broker id", inputmode: "numeric", oninput: onChange });
   const offered = { api: new Set(), by: new Set() };
+  let offeredId = 0;
   const add = (/** @type {"api" | "by"} */ name, /** @type {Element} */ select, /** @type {string} */ value) => {
     if (offered[name].has(value) || offered[name].size >= 200) return;
     offered[name].add(value);
@@ -144,20 +146,22 @@ function makeFilters(onChange) {
   };
   return {
     elements: [api, by, client, broker],
-    /** @param {Line} line */
-    match(line) {
-      return (!api.value || line.api === api.value)
-        && (!broker.value || String(line.brokerId) === broker.value.trim())
-        && (!client.value || (line.clientId ?? "").includes(client.value))
-        && (!by.value || by.value === answeredBy(line) || (by.value === "stub" && isStubbed(line))
-          || (by.value === "unmatched" && line.unmatched) || (by.value === "failed" && line.failure));
+    /** What the controls ask for now. @returns {(line: Line) => boolean} */
+    matching() {
+      const [wantedApi, wantedBy, wantedClient, wantedBroker] = [api.value, by.value, client.value, broker.value.trim()];
+      return (line) => (!wantedApi || line.api === wantedApi)
+        && (!wantedBroker || String(line.brokerId) === wantedBroker)
+        && (!wantedClient || (line.clientId ?? "").includes(wantedClient))
+        && (!wantedBy || wantedBy === answeredBy(line) || (wantedBy === "stub" && isStubbed(line))
+          || (wantedBy === "unmatched" && line.unmatched) || (wantedBy === "failed" && line.failure !== null));
     },
-    /** @param {Line[]} lines */
+    /** Offer what newer lines have. @param {Line[]} lines */
     offer(lines) {
-      for (const line of lines) {
-        add("api", api, line.api);
-        if (isStubbed(line)) add("by", by, answeredBy(line));
+      for (let at = lines.length - 1; at >= 0 && lines[at].id > offeredId; at--) {
+        add("api", api, lines[at].api);
+        if (isStubbed(lines[at])) add("by", by, answeredBy(lines[at]));
       }
+      offeredId = Math.max(offeredId, lines.at(-1)?.id ?? 0);
     },
   };
 }
