@@ -30,11 +30,12 @@ class AdminDoor:
         if self._port is None:
             return
         try:
+            from mockraft.recorder import LocalRecorder
             from mockraft.server.admin.serving import AdminServer
             from mockraft.server.admin.settings import AdminSettings
         except ImportError as error:
             raise RuntimeError(f"the admin API needs pip install 'mockraft[admin]': {error}") from None
-        self._server = await AdminServer.start(self._double, AdminSettings(port=self._port))
+        self._server = await AdminServer.start(self._double, AdminSettings(port=self._port), LocalRecorder())
 
     async def stop(self) -> None:
         """Close it, if it is open."""

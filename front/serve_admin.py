@@ -65,6 +65,7 @@ def checked(options: Mapping[str, Any]) -> AdminSettings | None:
 
 async def start(double: Double, settings: AdminSettings) -> AdminServer:
     """Open the admin API. OSError when the address cannot be had."""
+    from mockraft.recorder import LocalRecorder
     from mockraft.server.admin.serving import AdminServer
 
-    return await AdminServer.start(double, settings)
+    return await AdminServer.start(double, settings, LocalRecorder())

@@ -9,17 +9,18 @@ from pathlib import Path
 from fastapi import Depends, FastAPI
 from fastapi.responses import FileResponse
 from fastapi.security import HTTPBearer
-from mockraft.server.admin import faults, requests, state, stubs, system, verification
+from mockraft.server.admin import faults, recordings, requests, state, stubs, system, verification
 from mockraft.server.admin.guard import Guard
 from mockraft.server.admin.metrics import Metrics
 from mockraft.server.admin.problems import REFUSALS, answer_problems
+from mockraft.server.admin.recorder import Recorder
 from mockraft.server.admin.settings import AdminSettings
 from mockraft.server.double import Double
 from starlette.staticfiles import StaticFiles
 
 PAGE = Path(__file__).parent / "page"
 PAGE_HEADERS = {"content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'"}
-ROUTERS = (system.router, stubs.router, faults.router, verification.router, requests.router, state.router)
+ROUTERS = tuple(each.router for each in (system, stubs, faults, verification, requests, state, recordings))
 
 ABOUT = """Script, watch and ask a running mockraft controller, or quorum, from any language.
 
@@ -28,8 +29,16 @@ Errors are problems (RFC 9457, `application/problem+json`) whose `errors` name t
 """
 
 
-def create_app(double: Double, settings: AdminSettings | None = None, stopping: asyncio.Event | None = None) -> FastAPI:
-    """The application; serve it in the event loop of the double. Streams end once `stopping` is set."""
+def create_app(
+    double: Double,
+    settings: AdminSettings | None = None,
+    stopping: asyncio.Event | None = None,
+    recorder: Recorder | None = None,
+) -> FastAPI:
+    """The application; serve it in the event loop of the double. Streams end once `stopping` is set.
+
+    Without a `recorder`, `/v1/recordings` answers that there is none.
+    """
     settings = settings or AdminSettings()
     app = FastAPI(
         title="mockraft",
@@ -43,6 +52,7 @@ def create_app(double: Double, settings: AdminSettings | None = None, stopping: 
     )
     app.state.double = double
     app.state.metrics = Metrics(double)
+    app.state.recorder = recorder
     app.state.stopping = stopping or asyncio.Event()
     answer_problems(app)
     for router in ROUTERS:

@@ -7,6 +7,7 @@ import socket
 
 import uvicorn
 from mockraft.server.admin.app import create_app
+from mockraft.server.admin.recorder import Recorder
 from mockraft.server.admin.settings import AdminSettings
 from mockraft.server.double import Double
 from mockraft.server.tcp import bind
@@ -18,11 +19,19 @@ GRACE_S = 1
 class AdminServer:
     """The admin API as it listens; made by `start`, ended by `stop`."""
 
-    def __init__(self, server: uvicorn.Server, stopping: asyncio.Event, settings: AdminSettings, port: int) -> None:
+    def __init__(
+        self,
+        server: uvicorn.Server,
+        stopping: asyncio.Event,
+        settings: AdminSettings,
+        port: int,
+        recorder: Recorder | None = None,
+    ) -> None:
         self._server = server
         self._stopping = stopping
         self.settings = settings
         self.port = port
+        self._recorder = recorder
 
     @property
     def url(self) -> str:
@@ -31,13 +40,13 @@ class AdminServer:
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
     @classmethod
-    async def start(cls, double: Double, settings: AdminSettings) -> AdminServer:
-        """Listen, in the running event loop. OSError when the address cannot be had."""
+    async def start(cls, double: Double, settings: AdminSettings, recorder: Recorder | None = None) -> AdminServer:
+        """Listen, in the running event loop; `recorder` is closed with it. OSError when the address cannot be had."""
         stopping = asyncio.Event()
         bound = bind(settings.host, settings.port)
         try:
             config = uvicorn.Config(
-                create_app(double, settings, stopping),
+                create_app(double, settings, stopping, recorder),
                 http="h11",
                 ws="none",
                 lifespan="off",
@@ -56,12 +65,14 @@ class AdminServer:
         except BaseException:
             bound.close()
             raise
-        return cls(server, stopping, settings, bound.getsockname()[1])
+        return cls(server, stopping, settings, bound.getsockname()[1], recorder)
 
     async def stop(self) -> None:
         """Close the listener; what is being answered gets a moment, streams end."""
         self._stopping.set()
         await self._server.shutdown()
+        if self._recorder is not None:
+            await self._recorder.close()
 
 
 def _listening(bound: socket.socket) -> socket.socket:

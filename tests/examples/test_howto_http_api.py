@@ -1,10 +1,14 @@
 """What docs/http-api.md and docs/any-language.md quote."""
 
+import asyncio
 import re
 from pathlib import Path
+from typing import Any
 
 import httpx
 from mockraft import Controller
+from mockraft.wire.client import connect
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,6 +42,33 @@ def test_a_fault_over_http() -> None:
         http.post("/v1/faults", json=slow).raise_for_status()
         http.patch("/v1/faults/slow", json={"enabled": False}).raise_for_status()
         assert http.get("/v1/faults/slow").json()["enabled"] is False
+
+
+async def _describe_cluster(bootstrap: str) -> Any:
+    host, _, port = bootstrap.rpartition(":")
+    connection = await connect(host, int(port), client_id="a-test")
+    try:
+        return await connection.send(DescribeClusterRequest(endpoint_type=2))
+    finally:
+        await connection.close()
+
+
+def describe_cluster(bootstrap: str) -> Any:
+    """What a controller says of its cluster."""
+    return asyncio.run(_describe_cluster(bootstrap))
+
+
+def test_a_recording_over_http() -> None:
+    with (
+        Controller.sync() as upstream,
+        Controller.sync(admin_port=0) as controller,
+        httpx.Client(base_url=controller.admin_url) as http,
+    ):
+        recording = http.post("/v1/recordings", json={"upstream": upstream.bootstrap}).json()
+        asked = describe_cluster(recording["bootstrap"])
+        stopped = http.post(f"/v1/recordings/{recording['id']}/stop", params={"load": "true"}).json()
+        assert [each["match"]["api"] for each in stopped["stubs"]] == ["ApiVersions", "DescribeCluster"]
+        assert describe_cluster(controller.bootstrap).cluster_id == asked.cluster_id
 
 
 def test_what_the_page_quotes_in_java_and_go_stands_in_the_examples() -> None:

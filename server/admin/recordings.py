@@ -1,0 +1,199 @@
+"""Recordings: what another controller answers, or this one has answered, as stubs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from mockraft.server.admin.access import TheDouble
+from mockraft.server.admin.json_bodies import Model, StrictRoute
+from mockraft.server.admin.problems import ProblemError, field_named
+from mockraft.server.admin.recorder import RecordedStubs, Recorder, RecordingView, StubChoice
+from mockraft.server.admin.stub_schema import MatchBody, StubBody
+from mockraft.server.double import Double
+from mockraft.server.journal import Exchange, merged
+from mockraft.server.stubs.match import Match
+from mockraft.server.stubs.stub import Stub
+from pydantic import Field, StrictBool
+
+router = APIRouter(route_class=StrictRoute, tags=["recordings"])
+
+ENTRIES_MAX = 10_000
+"""Of so many entries of the journal, the newest, stubs are made at once."""
+
+LISTEN = "127.0.0.1:0"
+
+
+class Choice(Model):
+    """What becomes a stub, and what the stubs match; the options of `mockraft record`."""
+
+    filters: list[str] = Field(default=[], description="Only these APIs; with ! in front all but them.")
+    only: list[str] = Field(default=[], description="Match only these fields of requests.")
+    ignore: list[str] = Field(default=[], description="Do not match these fields.")
+    any_version: StrictBool = Field(default=False, description="Match requests of every version.")
+    any_client: StrictBool = Field(default=False, description="Match requests of every client id.")
+    repeats_as_scenarios: StrictBool = Field(
+        default=True,
+        description="Different answers to the same request become a scenario; else only the last one is kept.",
+    )
+
+    def choice(self) -> StubChoice:
+        """As the recorder takes it."""
+        return StubChoice(**{name: getattr(self, name) for name in Choice.model_fields})
+
+
+class RecordingStart(Choice):
+    """What to record."""
+
+    upstream: str = Field(
+        description="HOST:PORT of the controller that answers; several with commas.", examples=["127.0.0.1:9093"]
+    )
+    listen: str = Field(default=LISTEN, description="Address and port for brokers; port 0 takes any free one.")
+
+
+class JournalChoice(Choice):
+    """Which of the requests that this controller has answered."""
+
+    match: MatchBody | None = Field(default=None, description="What they are like; any when it is left out.")
+    since: int = Field(default=0, ge=0, description="Only requests with a greater id.")
+
+
+class Recording(Model):
+    """A recording as it stands."""
+
+    id: str = Field(examples=["recording-1"])
+    upstream: str = Field(description="Who answers.")
+    bootstrap: str = Field(description="Brokers' controller.quorum.bootstrap.servers while it runs.")
+    running: bool = Field(description="Whether it listens.")
+    connections: int
+    requests: int
+    answers: int
+    by_api: dict[str, int] = Field(description="Requests by the API's name.")
+    bytes: int = Field(description="What is held of it.")
+    ended: str | None = Field(description="Why it keeps no more, while traffic goes on; null when it does.")
+    events: list[str] = Field(description="What else happened, the newest last.")
+
+
+class Recordings(Model):
+    """All recordings, the oldest first."""
+
+    recordings: list[Recording]
+
+
+class LeftOut(Model):
+    """Exchanges of which no stub was made."""
+
+    api: str
+    why: str
+    count: int
+
+
+class Recorded(Model):
+    """Stubs, in the order in which their requests were first made, as `/v1/stubs/import` takes them."""
+
+    stubs: list[StubBody]
+    left_out: list[LeftOut]
+    loaded: bool = Field(description="Whether they were added to this controller's stubs.")
+
+
+async def _recorder(request: Request) -> Recorder:
+    recorder: Recorder | None = request.app.state.recorder
+    if recorder is None:
+        about = "this admin API was started without a recorder: mockraft serve and Controller(admin_port=…) have one"
+        raise ProblemError(409, about)
+    return recorder
+
+
+TheRecorder = Annotated[Recorder, Depends(_recorder)]
+RecordingId = Annotated[str, Path(alias="recordingId", description="Id of the recording.")]
+Load = Annotated[bool, Query(description="Also add the stubs to this controller's.")]
+
+
+@router.post("/v1/recordings", status_code=201)
+async def start_recording(body: RecordingStart, recorder: TheRecorder) -> Recording:
+    """Listen in an upstream controller's place, and keep what is said; brokers connect to `bootstrap`."""
+    try:
+        with field_named():
+            return _shown(await recorder.start(body.upstream, body.listen, body.choice()))
+    except (RuntimeError, OSError) as error:
+        raise ProblemError(409, str(error)) from error
+
+
+@router.get("/v1/recordings")
+async def list_recordings(recorder: TheRecorder) -> Recordings:
+    """The recordings, with their counts."""
+    return Recordings(recordings=[_shown(each) for each in recorder.recordings()])
+
+
+@router.delete("/v1/recordings", status_code=204)
+async def remove_all_recordings(recorder: TheRecorder) -> None:
+    """Stop and forget every recording."""
+    await recorder.close()
+
+
+@router.post("/v1/recordings/journal")
+async def record_journal(body: JournalChoice, recorder: TheRecorder, double: TheDouble, load: Load = False) -> Recorded:
+    """The stubs of what this controller has answered."""
+    with field_named("match"):
+        match = Match.from_json(body.match.root if body.match else {})
+    entries = merged(double.journals.values(), body.since)
+    answered = [entry for entry in entries if isinstance(entry, Exchange) and match(entry)]
+    with field_named():
+        found = await recorder.stubs_of(answered[-ENTRIES_MAX:], body.choice())
+    return _recorded(found, double, load)
+
+
+@router.get("/v1/recordings/{recordingId}")
+async def get_recording(recording_id: RecordingId, recorder: TheRecorder) -> Recording:
+    """One recording with its counts."""
+    with _known():
+        return _shown(recorder.recording(recording_id))
+
+
+@router.get("/v1/recordings/{recordingId}/stubs")
+async def get_recorded_stubs(recording_id: RecordingId, recorder: TheRecorder, double: TheDouble) -> Recorded:
+    """The stubs of what was recorded so far; it goes on."""
+    with _known():
+        return _recorded(await recorder.stubs(recording_id), double, False)
+
+
+@router.post("/v1/recordings/{recordingId}/stop")
+async def stop_recording(
+    recording_id: RecordingId, recorder: TheRecorder, double: TheDouble, load: Load = False
+) -> Recorded:
+    """Stop listening; gives the stubs. Who is connected there is disconnected."""
+    with _known():
+        await recorder.stop(recording_id)
+        return _recorded(await recorder.stubs(recording_id), double, load)
+
+
+@router.delete("/v1/recordings/{recordingId}", status_code=204)
+async def remove_recording(recording_id: RecordingId, recorder: TheRecorder) -> None:
+    """Stop a recording and forget it; stubs that were loaded stay."""
+    with _known():
+        await recorder.remove(recording_id)
+
+
+@contextmanager
+def _known() -> Iterator[None]:
+    try:
+        yield
+    except KeyError as error:
+        raise ProblemError(404, str(error.args[0]), parameter="recordingId") from error
+
+
+def _shown(view: RecordingView) -> Recording:
+    return Recording(**asdict(view))
+
+
+def _recorded(found: RecordedStubs, double: Double, load: bool) -> Recorded:
+    trees: list[dict[str, Any]] = found.stubs
+    if load:
+        with field_named("stubs"):
+            stubs = [Stub.from_json(each) for each in trees]
+        trees = [double.script.rack.add(stub).to_json() for stub in stubs]
+    left_out = [LeftOut(**asdict(each)) for each in found.left_out]
+    return Recorded(stubs=[StubBody(each) for each in trees], left_out=left_out, loaded=load)
