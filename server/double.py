@@ -83,10 +83,12 @@ class Double:
         """
         if state:
             self._alone.begin_anew()
-        self.script.faults.reset()
-        self.script.rack.reset()
-        for journal in self.journals.values():
-            journal.clear()
+        try:
+            self.script.faults.reset()
+        finally:
+            self.script.rack.reset()
+            for journal in self.journals.values():
+                journal.clear()
 
     @property
     def _clock(self) -> Clock:

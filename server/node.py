@@ -370,9 +370,9 @@ class Node:
         if connection.waiting or connection.reader.failure is not None:
             self._proceed(connection, now_ms, effects)
 
-    def _log_position(self) -> tuple[int, int, int, int]:
-        controller = self.controller
-        return (controller.log.end_offset, controller.log.high_watermark, controller.epoch, controller.raft.changes)
+    def _log_position(self) -> tuple[int, ...]:
+        controller, log = self.controller, self.controller.log
+        return (log.end_offset, log.high_watermark, controller.epoch, controller.raft.changes, self._rack.releases)
 
     def _close(
         self,
@@ -393,6 +393,7 @@ class Node:
         self._gate.known(connection.connection_id)
         self._parked.pop(connection.connection_id, None)
         self.received_bytes -= connection.reader.partial_bytes
+        self._scripts.ended(connection, now_ms)
         connection.parked = None
         connection.waiting.clear()
         closed = connection.closed(now_ms, reason, refused, frame[:REFUSED_FRAME_BYTES_KEPT])

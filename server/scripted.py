@@ -43,6 +43,7 @@ class ScriptedRequest:
 
     __slots__ = (
         "_ask",
+        "_call",
         "api",
         "asked",
         "body",
@@ -78,11 +79,12 @@ class ScriptedRequest:
         self.is_noted = False
         self.carried: ScriptedRequest | None = None
         self._ask = ask
+        self._call = 0 if stub is None else stub.call_count
 
     @property
     def chance(self) -> Chance:
-        """What chance has for this call of the stub."""
-        return Chance(0, 0 if self.stub is None else self.stub.call_count)
+        """What chance has for this call of the stub, however many it serves before this one is answered."""
+        return Chance(0, self._call)
 
     def begin(self, now_ms: int) -> Any:
         """The response, NOTHING, or `Parked`."""
@@ -92,7 +94,7 @@ class ScriptedRequest:
                 self.plan = _HELD
                 return self._until_released(now_ms)
             if stub is not None and self.plan.varies:
-                self.plan = self.plan.resolved(stub.call_count, self.api, self.asked)
+                self.plan = self.plan.resolved(self._call, self.api, self.asked)
             if stub is not None and self.plan.held_by:
                 self.rack.hold(stub, self.asked, self.plan.held_by)
                 return self._until_released(now_ms)
@@ -285,6 +287,35 @@ class ScriptedRequests:
         if not end or reason is None:
             return len(data), None
         return len(data), (Reset if end == "reset" else Close)(connection.connection_id, reason)
+
+    def ended(self, connection: Connection, now_ms: int) -> None:
+        """A connection ended: what is parked on it was asked all the same, and the journal says so."""
+        self._rack.forget_connection(self._node_id, connection.connection_id)
+        parked = connection.parked
+        if parked is None or parked.scripted is None or parked.scripted.is_noted:
+            return
+        scripted: ScriptedRequest = parked.scripted
+        request = parked.request
+        served = scripted if scripted.carried is None else scripted.carried
+        stub = served.stub or scripted.stub
+        reason = "the connection ended before the answer"
+        exchange = self._responses.note(
+            connection,
+            request,
+            scripted.ctx,
+            now_ms,
+            b"",
+            answered_version(scripted.api, request.api_version),
+            scripted.api.served_by if stub is None or served.plan.passes else f"stub {stub.id}",
+            scripted.received_ms,
+            None if stub is None else stub.id,
+            scripted.unmatched,
+            reason if stub is None else _because([reason], stub),
+        )
+        for part in (scripted, scripted.carried):
+            if part is not None and part.stub is not None:
+                part.stub.calls.append(exchange)
+                part.stub.last_served_ms = now_ms
 
     def _asked(self, connection: Connection, body: Any, ctx: RequestContext) -> Asked:
         return Asked(

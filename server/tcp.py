@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,8 @@ class TcpListener:
         self._idle_sweep: asyncio.TimerHandle | None = None
         self._quorum_peers: Peers | None = None
         self._is_shut = False
+        self._is_performing = False
+        self._said_meanwhile: deque[Iterable[Effect]] = deque()
         self._faults = node.script.faults
         self._links = ToxicLinks(self, self._faults)
 
@@ -53,12 +56,15 @@ class TcpListener:
         self._arm(self.clock.now_ms())
         self._sweep_idle()
         self._faults.attach(self._links)
+        self.node.script.rack.on_release.append(self._answer_released)
         self.loop.call_soon(self._faults.begin, self.clock.now_ms())
 
     async def stop(self) -> None:
         """Stop listening and close every connection; what was answered is still written."""
         self._is_shut = True
         self._faults.detach(self._links)
+        if self._answer_released in (told := self.node.script.rack.on_release):
+            told.remove(self._answer_released)
         if self._server is not None:
             # asyncio leaves open what it is accepting while its server is closed: let it become a peer first.
             for listening in self._server.sockets:
@@ -128,7 +134,23 @@ class TcpListener:
         return self._quorum_peers
 
     def perform(self, effects: Iterable[Effect], now_ms: int) -> None:
-        """Do what the node said at this time, in order, and look when it wants to be called next."""
+        """Do what the node said at this time, in order, and look when it wants to be called next.
+
+        What it says while that goes on (a toxic lets bytes in, a write ends a connection) is done afterwards.
+        """
+        if self._is_performing:
+            self._said_meanwhile.append(effects)
+            return
+        self._is_performing = True
+        try:
+            self._perform(effects, now_ms)
+            while self._said_meanwhile:
+                self._perform(self._said_meanwhile.popleft(), now_ms)
+        finally:
+            self._is_performing = False
+        self._arm(now_ms)
+
+    def _perform(self, effects: Iterable[Effect], now_ms: int) -> None:
         peers = self._peers
         if self._faults.heeds_speech:
             self._links.look_at_speakers(effects, now_ms)
@@ -152,7 +174,6 @@ class TcpListener:
                     peer.set_held_back(False)
                 case AwaitSent():
                     peer.await_sent()
-        self._arm(now_ms)
 
     def peer_made(self, peer: Peer, address: str) -> int:
         """A connection was accepted; gives its id."""
@@ -200,6 +221,13 @@ class TcpListener:
             self._timer.cancel()
         self._timer_ms = when_ms
         self._timer = self.clock.call_at(self.loop, when_ms, self._tick)
+
+    def _answer_released(self) -> None:
+        self.loop.call_soon(self._tick_now)
+
+    def _tick_now(self) -> None:
+        now_ms = self.clock.now_ms()
+        self.perform(self.node.tick(now_ms), now_ms)
 
     def _tick(self) -> None:
         self._timer = None

@@ -64,6 +64,10 @@ class Rack:
         self._of_faults: set[str] = set()
         self._shelves: dict[int, _Shelf] = {}
         self._held: dict[tuple[int, str, int | str], str] = {}
+        self.releases = 0
+        """How often somebody who was blackholed was released."""
+        self.on_release: list[Callable[[], object]] = []
+        """Who is called then: listeners, whose clocks may stand still."""
 
     @property
     def stubs(self) -> list[Stub]:
@@ -114,6 +118,7 @@ class Rack:
         """Take a stub away, by its id or as it is; whom it blackholed is released. KeyError for an unknown id."""
         gone = self.get(stub if isinstance(stub, str) else stub.id)
         del self._stubs[gone.id], self._order[gone.id]
+        self._of_faults.discard(gone.id)
         self._release_held_by(gone.id)
         self._changed()
         return gone
@@ -122,8 +127,9 @@ class Rack:
         """Take everything away, scenarios and strict mode included, and release everybody."""
         self._stubs.clear()
         self._order.clear()
+        self._of_faults.clear()
         self.scenarios.clear()
-        self._held.clear()
+        self.release()
         self.strict = False
 
     def set_scenario(self, name: str, state: str = STARTED) -> None:
@@ -186,9 +192,12 @@ class Rack:
         wanted = {("clientId", client_id), ("connection", connection)}
         everybody = client_id is None and connection is None
         released = [key for key in self._held if everybody or key[1:] in wanted]
-        for key in released:
-            del self._held[key]
+        self._release(released)
         return len(released)
+
+    def forget_connection(self, node: int, connection: int) -> None:
+        """A connection ended: another one may get its number when a node starts again."""
+        self._held.pop((node, "connection", connection), None)
 
     def _serves(self, stub: Stub) -> bool:
         scenario = stub.scenario
@@ -221,7 +230,15 @@ class Rack:
         self.is_armed = bool(self._stubs) or self._strict
 
     def _release_held_by(self, stub_id: str) -> None:
-        self._held = {key: holder for key, holder in self._held.items() if holder != stub_id}
+        self._release([key for key, holder in self._held.items() if holder == stub_id])
+
+    def _release(self, keys: list[tuple[int, str, int | str]]) -> None:
+        for key in keys:
+            del self._held[key]
+        if keys:
+            self.releases += 1
+            for tell in tuple(self.on_release):
+                tell()
 
     @staticmethod
     def _key(asked: Asked, by: str) -> tuple[int, str, int | str]:

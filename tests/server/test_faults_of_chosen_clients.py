@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from mockraft import Controller
+from mockraft import Controller, stub
 from mockraft.server.clock import VirtualClock
 from mockraft.wire import client
 from mockraft.wire.connection import FrameReader, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
-QUESTION = write_request(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3, 1, "test")
+ASK = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+QUESTION = write_request(ASK, 3, 1, "test")
 
 
 async def is_answered(controller: Controller, local_host: str = "127.0.0.1") -> bool:
@@ -79,3 +80,26 @@ async def test_what_was_planned_before_the_controller_ran_begins_with_it() -> No
         assert len(controller.double.script.rack.stubs) == 2
         clock.advance(50)
         assert [fault.kind.name for fault in faults.active][-1] == "down"
+
+
+async def test_answers_keep_their_order_when_a_late_one_and_the_next_question_are_due_at_once() -> None:
+    clock = VirtualClock()
+    async with Controller(clock=clock) as controller, asyncio.timeout(20):
+        slow = controller.double.script.rack.add(stub("ApiVersions").once().delay_on(1))
+        reader, writer = await asyncio.open_connection(controller.host, controller.port)
+        writer.write(QUESTION)
+        while not slow.called:
+            await asyncio.sleep(0.002)
+        clock.advance(0)  # The controller's own periodic work was due; from now on its timer is the late answer's.
+        controller.double.script.faults.add("latency", latency_ms=1, direction="upstream", client_id="test")
+        (peer,) = controller.running.listener.peers()
+        writer.write(write_request(ASK, 3, 2, "test"))
+        while not peer.transport._up.held_bytes:
+            await asyncio.sleep(0.002)
+        clock.advance(1)
+        frames = FrameReader()
+        told: list[bytes] = []
+        while len(told) < 2:
+            told += frames.receive_data(await reader.read(65_536))
+        assert [int.from_bytes(frame[:4]) for frame in told] == [1, 2]
+        writer.transport.abort()

@@ -44,14 +44,20 @@ def _fence(double: Double, params: Params) -> InForce:
     """Fence now, and hold: a broker that runs asks in every heartbeat to be unfenced."""
     held = put(double, stub("BrokerHeartbeat", **scope(params)).change(request={"wantFence": True}).named("fence"))
     # Not registered yet: it stays fenced when it is.
-    with suppress(ValueError):
-        double.state.fence(params["broker_id"])
+    try:
+        with suppress(ValueError):
+            double.state.fence(params["broker_id"])
+    except BaseException:
+        held.undo()
+        raise
     return InForce(held.undo, lambda: held.fired() + 1)
 
 
 def _fail_log_dir(double: Double, params: Params) -> Callable[[], None]:
     state, broker_id = double.state, params["broker_id"]
     online = [each.id for each in state.broker(broker_id).log_dirs if each.state != "offline"]
+    if not online:
+        raise ValueError(f"broker {broker_id} has no log directory online")
     wanted = params["log_dir"] or online[0]
     if online == [wanted]:
         raise ValueError(f"log directory {wanted} is the only one of broker {broker_id}: without any it cannot run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mockraft.server.controller.periodic import NEVER_MS
@@ -107,9 +108,12 @@ class Faults:
         return [fault for fault in self._faults.values() if not fault.fired]
 
     def remove(self, fault_id: str) -> None:
-        """Switch a fault off and forget it. Raises KeyError."""
-        self._switch(self._faults[fault_id], False)
-        del self._faults[fault_id]
+        """Switch a fault off and forget it. Raises KeyError, and what a preset raises that cannot be taken back."""
+        fault = self._faults[fault_id]
+        try:
+            self._switch(fault, False)
+        finally:
+            del self._faults[fault_id]
 
     def enable(self, fault_id: str, is_enabled: bool = True) -> Fault:
         """Switch a fault on or off. Raises KeyError, and what a preset raises when it cannot be switched on."""
@@ -143,10 +147,11 @@ class Faults:
         return fault
 
     def reset(self) -> None:
-        """Switch off and forget every fault, and the plan."""
+        """Switch off and forget every fault, and the plan; all of them, also when one raises (see `remove`)."""
         self.stop_plan()
-        for fault in list(self._faults.values()):
-            self.remove(fault.id)
+        with ExitStack() as removals:
+            for fault_id in reversed(self._faults):
+                removals.callback(self.remove, fault_id)
         self._made = 0
 
     def run(self, plan: Iterable[Mapping[str, Any]] | Mapping[str, Any]) -> None:

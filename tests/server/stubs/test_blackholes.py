@@ -4,7 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from mockraft import stub
+from mockraft import Controller, stub
+from mockraft.server.clock import VirtualClock
+from mockraft.wire import client
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 DEADLINE_S = 20.0
@@ -60,3 +63,27 @@ async def test_a_blackhole_may_come_after_other_answers(rack: Any, connect: Any)
     assert not other.done()
     rack.reset()
     assert await asyncio.gather(waiting, other) == [77, 77]
+
+
+async def test_release_answers_at_once_though_the_clock_stands_still() -> None:
+    async with Controller(clock=VirtualClock()) as controller:
+        rack = controller.double.script.rack
+        live = rack.add(stub("BrokerHeartbeat").blackhole())
+        connection = await client.connect(controller.host, controller.port, client_id="lost")
+        waiting = asyncio.create_task(connection.send(BrokerHeartbeatRequest(broker_id=1)))
+        await until(lambda: live.calls)
+        rack.remove(live)
+        async with asyncio.timeout(DEADLINE_S):
+            assert (await waiting).error_code == 77
+        await connection.close()
+
+
+async def test_a_blackholed_connection_is_forgotten_when_it_ends(rack: Any, connect: Any) -> None:
+    live = rack.add(stub("BrokerHeartbeat").blackhole("connection"))
+    lost = await connect("lost")
+    waiting = asyncio.create_task(lost.code())
+    await until(lambda: live.calls)
+    waiting.cancel()
+    await lost.connection.close()
+    await until(lambda: not rack.blackholed)
+    assert live.call_count == 1

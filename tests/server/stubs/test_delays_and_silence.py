@@ -119,3 +119,32 @@ def test_a_fetch_that_waits_is_changed_when_it_is_answered(rig: Any, rack: Any) 
     (exchange,) = rig.node.journal.exchanges(1)
     assert (exchange.response.throttle_time_ms, exchange.served_by) == (7, "stub stub-1")
     assert exchange.answered_ms > exchange.received_ms
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_delayed_request_whose_client_leaves_is_in_the_journal(rig: Any, rack: Any, before: bool) -> None:
+    live = rack.add(stub("BrokerHeartbeat").delay_on(500, before=before))
+    slow = rig.connect()
+    rig.send(slow, heartbeat(rig))
+    rig.node.disconnected(slow, "the peer closed", rig.now_ms + 100)
+    (lost,) = rig.node.journal.exchanges(63)
+    assert (lost.response_frame, lost.matched, lost.served_by) == (b"", live.id, "controller")
+    assert lost.reason == f"the connection ended before the answer (stub {live.id})"
+    assert list(live.calls) == [lost]
+
+
+def test_what_chance_does_to_an_answer_does_not_depend_on_what_others_ask_meanwhile(rig: Any, rack: Any) -> None:
+    def answer(others: int) -> bytes:
+        rack.reset()
+        rig.node.journal.clear()
+        rack.add(stub("BrokerHeartbeat").delay_on(500).corrupt(5, seed=3))
+        slow = rig.connect()
+        rig.send(slow, heartbeat(rig))
+        for _ in range(others):
+            rig.send(rig.connect(), heartbeat(rig))
+        rig.tick(rig.now_ms + 500)
+        (exchange,) = [each for each in rig.node.journal.exchanges(63) if each.connection_id == slow]
+        body: bytes = exchange.response_frame[8:]
+        return body
+
+    assert answer(0) == answer(3)

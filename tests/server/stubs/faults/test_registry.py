@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from mockraft import Controller
+from mockraft.server.clock import VirtualClock
 from mockraft.server.stubs.faults import registry
 from mockraft.server.stubs.faults.kinds import REQUIRED, InForce, Kind, Parameter
 from mockraft.server.stubs.faults.registry import Faults
@@ -215,3 +217,30 @@ def test_a_preset_that_waited_in_vain_says_why(preset: Preset) -> None:
     faults.double = object()  # type: ignore[assignment]
     faults.begin(0)
     assert fault.to_json()["error"] == "it could not be switched on: there is no broker 9"
+
+
+async def test_a_preset_that_cannot_be_switched_on_leaves_nothing_behind() -> None:
+    async with Controller(clock=VirtualClock()) as controller:
+        controller.double.state.resign()
+        with pytest.raises(RuntimeError, match="no controller is active"):
+            controller.double.script.faults.add("fence", broker_id=1)
+        assert controller.double.script.rack.stubs == []
+        assert controller.double.script.faults.all == []
+
+
+async def test_reset_takes_all_faults_away_though_one_cannot_be_taken_back() -> None:
+    async with Controller(clock=VirtualClock()) as controller:
+        double = controller.double
+        kind = Kind("stuck", "It cannot be taken back.", (), on=lambda double, params: stuck)
+        double.script.faults.add("latency", id="first")
+        fault = double.script.faults.get("first")
+        fault.kind = kind
+        fault.switch_on(lambda: stuck)
+        double.script.faults.add("not_controller")
+        with pytest.raises(RuntimeError, match="stuck"):
+            double.reset()
+        assert (double.script.faults.all, double.script.rack.stubs) == ([], [])
+
+
+def stuck() -> None:
+    raise RuntimeError("stuck")
