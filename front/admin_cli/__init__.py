@@ -1,10 +1,10 @@
 """Commands that speak to a running controller's admin API."""
 
 import typer
-from mockraft.admin_cli import cluster, control, faults, requests, stubs
+from mockraft.admin_cli import cluster, control, faults, recordings, requests, stubs
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this package."""
-    for commands in (stubs, faults, requests, cluster, control):
+    for commands in (stubs, faults, requests, recordings, cluster, control):
         commands.register(app)
