@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 RECORDING_ENDED = 1
 NO_PORT = 3
 PROGRESS_INTERVAL_S = 1.0
+WILDCARDS = ("0.0.0.0", "::")
 
 ABOUT = """Stand between brokers and their controllers and write what they say to a pcapng file, which Wireshark opens.
 
@@ -78,7 +79,7 @@ def capture(
 
     host, port = listen_address(listen)
     upstreams = [Endpoint(*host_and_port(text, "--upstream")) for each in upstream for text in each.split(",")]
-    if advertise is None and host in ("0.0.0.0", "::"):
+    if advertise is None and host in WILDCARDS:
         raise typer.BadParameter(f"brokers cannot be told to connect to {host}: say --advertise HOST")
     try:
         kept = Filter.parse(filters or ())

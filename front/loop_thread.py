@@ -27,8 +27,11 @@ class LoopThread:
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the loop and give its result."""
+        """Run a coroutine in the loop and give its result. RuntimeError in the loop's own thread, which cannot wait."""
         assert self._loop is not None, "the loop does not run: use what it is of inside its `with` block"
+        if self._is_current:
+            coroutine.close()
+            raise RuntimeError("what answers a request cannot wait: it runs in the thread of the controller itself")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def soon(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
@@ -37,12 +40,18 @@ class LoopThread:
         return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call in the loop's thread and give the result."""
+        """Call in the loop's thread and give the result; at once where that is this thread."""
+        if self._is_current:
+            return function(*arguments)
 
         async def called() -> T:
             return function(*arguments)
 
         return self.run(called())
+
+    @property
+    def _is_current(self) -> bool:
+        return self._thread is threading.current_thread()
 
     def stop(self) -> None:
         """Stop the loop and wait until the thread is gone."""

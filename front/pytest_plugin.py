@@ -85,10 +85,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """The report of a failing test has its doubles' journals."""
     report = yield
-    if report.failed and (live := item.config.stash[LIVE]):
+    # After the teardown the doubles of the test are gone, and that of the session was reset.
+    if report.failed and report.when != "teardown" and (live := item.config.stash[LIVE]):
         from mockraft.pytest_doubles import add_journals
 
-        add_journals(report, item, live)
+        try:
+            add_journals(report, item, live)
+        except Exception as error:
+            # An error here would end the run, and hide the test's own.
+            report.sections.append(("mockraft journal", f"it cannot be had: {type(error).__name__}: {error}"))
     return report
 
 

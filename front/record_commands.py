@@ -102,20 +102,26 @@ def record(
 
 def _live(upstream: str, listen: str) -> list[Exchange]:
     """What is said between --listen and --upstream until a signal comes."""
-    from mockraft.capture_commands import listen_address, run_until_signal
+    from mockraft.capture_commands import WILDCARDS, listen_address, run_until_signal
     from mockraft.spark_replay.captures import Endpoint
     from mockraft.spark_replay.exchanges import read_exchanges
     from mockraft.spark_replay.recording import Recording
     from mockraft.spark_replay.recording_proxy import RecordingProxy
 
     host, port = listen_address(listen)
+    if host in WILDCARDS:
+        raise typer.BadParameter(f"brokers cannot be told to connect to {host}: say an address", param_hint="--listen")
     upstreams = [Endpoint(*host_and_port(text, "--upstream")) for text in upstream.split(",")]
     with tempfile.TemporaryDirectory(prefix="mockraft-record-") as folder:
         path = Path(folder) / "record.pcapng"
         try:
-            proxy = RecordingProxy(Recording(path), upstreams, host=host, port=port)
+            proxy = RecordingProxy(Recording(path), upstreams, host=host, port=port, on_event=_tell)
             run_until_signal(proxy, quiet=False, command="record")
         except OSError as error:
             typer.echo(f"mockraft record: {error}", err=True)
             raise typer.Exit(NO_PORT) from None
         return list(read_exchanges(path))
+
+
+def _tell(text: str) -> None:
+    typer.echo(f"mockraft record: {text}", err=True)

@@ -73,6 +73,9 @@ async def wait_for(
     met: asyncio.Future[list[Exchange]] = asyncio.get_running_loop().create_future()
 
     def then(found: list[Exchange], wrong: Exception | None) -> None:
+        # A wait that was given up hears of one more request before it ends.
+        if met.done():
+            return
         if wrong is None:
             met.set_result(found)
         else:

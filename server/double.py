@@ -76,7 +76,7 @@ class Double:
         self._alone.begin_anew(Path(path))
 
     def reset(self, *, state: bool = False) -> None:
-        """Take away stubs, scenarios, faults and their plan, and what the journals hold; the port stays.
+        """Take away stubs, scenarios, faults and their plan, `as_version`, and what the journals hold; the port stays.
 
         With `state` the controller begins anew too, and connections break: brokers that know its log can not go on
         with another (a real one exits), so end them before. ValueError then for a data directory and for a quorum.
@@ -87,6 +87,10 @@ class Double:
             self.script.faults.reset()
         finally:
             self.script.rack.reset()
+            if self.script.offer is not None:
+                self.script.offer = None
+                for running in self.nodes().values():
+                    running.offer(None)
             for journal in self.journals.values():
                 journal.clear()
 

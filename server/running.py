@@ -16,7 +16,7 @@ from mockraft.server.apis.registry import APIS
 from mockraft.server.clock import Clock, RealClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.releases import Offer
+from mockraft.server.controller.releases import Offer, release_of
 from mockraft.server.journal import Journal
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
@@ -93,8 +93,9 @@ class RunningController:
         do(self.controller.raft, now_ms)
         self.listener.perform(self.node.tick(now_ms), now_ms)
 
-    def offer(self, offer: Offer) -> None:
-        """Pass for another release, or offer other versions, from the next request on."""
+    def offer(self, offer: Offer | None) -> None:
+        """Pass for another release, or offer other versions, from the next request on; None is what its options say."""
+        offer = offer or _offer_of(self.config)
         # The table is the node's and its log-ins' alike: it changes where it is.
         self.node.apis.clear()
         self.node.apis.update(_apis(self.config, offer))
@@ -162,11 +163,13 @@ def _node(
     # Nonces nobody can foretell, unless the run shall repeat.
     nonces = random.SystemRandom() if config.seed is None else random.Random(config.seed)
     controller = Controller(config, raft, chance, now_ms)
-    offer = Offer(controller.release, config.api_versions)
-    if script is not None and script.offer is not None:
-        offer = script.offer
-        controller.release = offer.release
+    offer = (script.offer if script is not None else None) or _offer_of(config)
+    controller.release = offer.release
     return Node(controller, _apis(config, offer), journal, nonces, script)
+
+
+def _offer_of(config: ControllerConfig) -> Offer:
+    return Offer(None if config.as_version is None else release_of(config.as_version), config.api_versions)
 
 
 def _apis(config: ControllerConfig, offer: Offer) -> dict[int, Api]:

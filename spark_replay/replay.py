@@ -167,10 +167,10 @@ class _Run:
     async def all_answered(self, count: int) -> None:
         """Wait until the first `count` answers, in the capture's order of answers, are there."""
         while self._prefix < count:
-            self._progress.clear()
-            await self._progress.wait()
             if self._broken is not None:
                 raise self._broken
+            self._progress.clear()
+            await self._progress.wait()
 
     async def send(self, index: int, step: Step) -> None:
         """Send one request when its time has come."""

@@ -7,6 +7,7 @@ import contextlib
 import heapq
 import io
 import operator
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Annotated
 
@@ -28,6 +29,9 @@ STREAM_EVENT_REQUESTS_MAX = 1_000
 STREAM_PING_S = 15.0
 SEARCH_TURN = 25
 """Requests that are decoded before the controller gets its turn."""
+
+RUN = secrets.token_hex(4)
+"""In ETags made of ids, for another process counts them anew."""
 
 Test = Callable[[Exchange], bool]
 
@@ -104,7 +108,7 @@ async def list_requests(
     last = exchanges[-1].id if exchanges else since or 0
     first = exchanges[0].id if exchanges else 0
     lost = dropped(double)
-    tag = f"{first}-{last}-{len(exchanges)}-{lost}"
+    tag = f"{RUN}-{first}-{last}-{len(exchanges)}-{lost}"
     if not exchanges or (answer := tagged(request, tag, b"")).status_code == 304:
         return tagged(request, tag, compact({"requests": [], "next": last, "dropped": lost}).encode())
     texts = _listed(exchanges, Exchange.summary if summary else Exchange.to_json)
@@ -147,8 +151,12 @@ async def stream_requests(
     that is left out, now.
     """
     if since is None:
-        since = max((journal.mark() for journal in double.journals.values()), default=0)
+        since = _mark(double)
     return StreamingResponse(_events(double, stopping, wanted, since, node), media_type="text/event-stream")
+
+
+def _mark(double: Double) -> int:
+    return max((journal.mark() for journal in double.journals.values()), default=0)
 
 
 async def _events(
@@ -159,6 +167,7 @@ async def _events(
     yield ": mockraft\n\n"
     while not stopping.is_set():
         exchanges = held(double, wanted, since, node)
+        seen = _mark(double)
         while batch := exchanges[:STREAM_EVENT_REQUESTS_MAX]:
             del exchanges[:STREAM_EVENT_REQUESTS_MAX]
             since = batch[-1].id
@@ -166,6 +175,8 @@ async def _events(
             yield f"id: {since}\nevent: requests\ndata: {data}\n\n"
             quiet_since = loop.time()
             await asyncio.sleep(0)
+        # What is not wanted is looked at once.
+        since = max(since, seen)
         if loop.time() - quiet_since > STREAM_PING_S:
             quiet_since = loop.time()
             yield ": still here\n\n"

@@ -55,7 +55,7 @@ class AdminServer:
                 server_header=False,
                 proxy_headers=False,
                 limit_concurrency=settings.connections_max,
-                timeout_graceful_shutdown=GRACE_S,
+                timeout_graceful_shutdown=2 * GRACE_S,
             )
             config.load()
             server = uvicorn.Server(config)
@@ -70,7 +70,13 @@ class AdminServer:
     async def stop(self) -> None:
         """Close the listener; what is being answered gets a moment, streams end."""
         self._stopping.set()
-        await self._server.shutdown()
+        ending = asyncio.ensure_future(self._server.shutdown())
+        await asyncio.wait([ending], timeout=GRACE_S)
+        if not ending.done():
+            # Who reads nothing is not waited for.
+            for connection in list(self._server.server_state.connections):
+                connection.transport.abort()
+        await ending
         if self._recorder is not None:
             await self._recorder.close()
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller
+from mockraft.child_process import free_port
 from mockraft.spark_replay.captures import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
-from mockraft.wire.client import connect
+from mockraft.wire.client import DisconnectedError, connect
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 DEADLINE_S = 20.0
@@ -96,3 +97,21 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, options: list[str], code: i
     ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ended.returncode == code
     assert complaint in re.sub(r"\s+", " ", ended.stderr)
+
+
+def test_stubs_are_not_recorded_at_an_address_that_brokers_cannot_be_told(tmp_path: Path) -> None:
+    options = ["--listen", "0.0.0.0:0", "--upstream", "127.0.0.1:9", "--out", "x"]
+    command = [sys.executable, "-m", "mockraft", "record", *options]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=DEADLINE_S)
+    assert ended.returncode == 2
+    assert "cannot be told to connect to 0.0.0.0" in re.sub(r"\s+", " ", ended.stderr)
+
+
+async def test_a_controller_that_cannot_be_reached_is_told_while_stubs_are_recorded(tmp_path: Path) -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+    with capturing("--upstream", nobody, "--out", str(tmp_path / "x"), command="record") as (process, listener):
+        with pytest.raises(DisconnectedError):
+            await ask(listener)
+        process.terminate()
+        _, errors = process.communicate(timeout=DEADLINE_S)
+    assert f"cannot connect to {nobody}: Connection refused" in errors

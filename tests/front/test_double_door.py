@@ -302,3 +302,30 @@ def test_a_controller_is_restarted_and_begun_anew_in_place(mockraft: SyncControl
     mockraft.load(tmp_path / "saved.state")
     assert [broker.broker_id for broker in mockraft.state.brokers()] == [1]
     assert mockraft.bootstrap == before
+
+
+def test_what_answers_a_request_may_ask_and_change_the_double_but_not_wait_for_it(mockraft: SyncController) -> None:
+    seen: list[Any] = []
+
+    def answer(request: Any) -> str:
+        seen.append((len(mockraft.requests("DescribeCluster")), mockraft.state.brokers()))
+        with pytest.raises(RuntimeError, match="cannot wait"):
+            mockraft.ask(CLUSTER)
+        return "NOT_CONTROLLER"
+
+    mockraft.ask(CLUSTER)
+    mockraft.stub("BrokerHeartbeat").answers(answer)
+    assert mockraft.ask(HEARTBEAT, timeout_s=5).error_code == error_codes.NOT_CONTROLLER
+    assert seen == [(1, [])]
+
+
+async def test_a_wait_that_was_given_up_does_not_disturb_the_request_that_comes_then() -> None:
+    async with Controller() as controller:
+        await controller.ask(CLUSTER)
+        (asked,) = controller.requests("DescribeCluster")
+        waiting = asyncio.create_task(controller.wait_for("DescribeCluster", since=controller.mark()))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        controller.journal.add_exchange(asked)
+        with pytest.raises(asyncio.CancelledError):
+            await waiting

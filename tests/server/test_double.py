@@ -2,10 +2,12 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mockraft import Controller, Quorum, stub
 from mockraft.server.clock import VirtualClock
+from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, connect
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
@@ -119,3 +121,18 @@ async def test_the_state_of_a_quorum_is_that_of_its_leader() -> None:
         assert state.quorum().leader_id == other
         with pytest.raises(ValueError, match=r"node 7 does not run; there are \[3000, 3001, 3002\]"):
             state.elect_controller(7)
+
+
+async def test_a_reset_takes_back_the_release_that_it_passes_for() -> None:
+    def offered(controller: Controller) -> tuple[str | None, Any]:
+        running = controller.running
+        return running.controller.release, running.node.apis[api_keys.DESCRIBE_CLUSTER]
+
+    async with Controller(as_version="4.0") as controller:
+        before = offered(controller)
+        controller.double.as_version("3.9", {"DescribeCluster": "0-0"})
+        assert offered(controller) != before
+        controller.double.reset()
+        assert offered(controller) == before
+        controller.restart()
+        assert offered(controller) == before

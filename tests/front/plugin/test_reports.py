@@ -41,3 +41,34 @@ def test_journals_of_failing_tests_are_kept_in_a_folder(run_pytest: Run, pyteste
     assert written.with_suffix(".pcapng").exists()
     apis = [json.loads(line).get("api") for line in written.read_text().splitlines()]
     assert "BrokerRegistration" in apis
+
+
+def test_a_folder_that_cannot_be_had_does_not_hide_the_failure(run_pytest: Run, pytester: pytest.Pytester) -> None:
+    (pytester.path / "journals").write_text("a file")
+    result = run_pytest(FAILING, "--mockraft-journal-dir=journals")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*elsewhere*", "*mockraft journal*", "*cannot be had*journals*"])
+
+
+def test_a_teardown_that_fails_too_keeps_the_journals_of_the_test(run_pytest: Run, pytester: pytest.Pytester) -> None:
+    run_pytest(
+        """
+        import pytest
+        from mockraft.wire import messages
+
+        @pytest.fixture
+        def broken():
+            yield
+            assert not "torn down"
+
+        def test_broken(mockraft_session, broken):
+            mockraft_session.ask(messages.by_name("DescribeClusterRequest")(endpoint_type=2))
+            assert not "run"
+
+        def test_last(mockraft_session):
+            assert mockraft_session.port
+        """,
+        "--mockraft-journal-dir=journals",
+    )
+    (written,) = (pytester.path / "journals").glob("*.jsonl")
+    assert "DescribeCluster" in written.read_text()

@@ -4,8 +4,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
+import pytest
 from mockraft import Controller, Quorum
 from mockraft.server.admin.requests import stream_requests
+from mockraft.server.journal import Exchange
 
 Ask = Callable[..., Awaitable[None]]
 
@@ -112,3 +114,34 @@ async def test_a_quorums_nodes_are_told_apart(asking: Callable[..., httpx.AsyncC
         assert {each["node"] for each in await listed(http, node=quorum.active)} == {quorum.active}
         unknown = await http.get("/v1/requests", params={"node": 17})
         assert (unknown.status_code, unknown.json()["errors"][0]["parameter"]) == (404, "node")
+
+
+async def test_a_list_that_another_run_gave_is_not_taken_for_this_one(
+    http: httpx.AsyncClient, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ask()
+    tag = (await http.get("/v1/requests")).headers["etag"]
+    assert (await http.get("/v1/requests", headers={"if-none-match": tag})).status_code == 304
+    monkeypatch.setattr("mockraft.server.admin.requests.RUN", "other")
+    assert (await http.get("/v1/requests", headers={"if-none-match": tag})).status_code == 200
+
+
+async def test_a_stream_looks_at_what_is_not_wanted_once(controller: Controller, ask: Ask) -> None:
+    looked: list[int] = []
+
+    def wanted(exchange: Exchange) -> bool:
+        looked.append(exchange.id)
+        return False
+
+    stopping = asyncio.Event()
+    stream = await stream_requests(controller.double, stopping, None, wanted, None)
+    pieces = stream.body_iterator
+    await anext(pieces)
+    reading = asyncio.create_task(pieces.__anext__())  # type: ignore[arg-type]
+    await ask()
+    await asyncio.sleep(0.35)
+    stopping.set()
+    with pytest.raises(StopAsyncIteration):
+        await reading
+    assert looked
+    assert len(looked) == len(set(looked))

@@ -6,6 +6,7 @@ import pytest
 from mockraft import Controller
 from mockraft.server.admin.serving import AdminServer
 from mockraft.server.admin.settings import AdminSettings
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 
 async def test_listens_on_a_free_port_and_says_which(controller: Controller) -> None:
@@ -48,3 +49,20 @@ async def test_bytes_that_are_no_request_are_answered_400(controller: Controller
     assert (await reader.readline()).startswith(b"HTTP/1.1 400 ")
     writer.close()
     await server.stop()
+
+
+async def test_a_stream_that_nobody_reads_does_not_outlive_it(
+    controller: Controller, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mockraft.server.admin.serving.GRACE_S", 0.1)
+    monkeypatch.setattr("mockraft.server.admin.requests.compact", lambda tree: "x" * 16_000_000)
+    await controller.ask(DescribeClusterRequest(endpoint_type=2))
+    server = await AdminServer.start(controller.double, AdminSettings())
+    loop = asyncio.get_running_loop()
+    with socket.socket() as deaf:
+        deaf.setblocking(False)
+        await loop.sock_connect(deaf, ("127.0.0.1", server.port))
+        await loop.sock_sendall(deaf, b"GET /v1/requests/stream?since=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert await loop.sock_recv(deaf, 100)
+        await server.stop()
+    assert caplog.messages == []
