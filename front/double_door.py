@@ -207,7 +207,7 @@ class DoubleDoor:
             write_pcapng(file, entries, nodes)
 
     def reset(self, *, state: bool = False) -> None:
-        """Take away stubs, faults, `as_version` and what the journals hold; with `state` it begins with an empty log, too.
+        """Take away stubs, faults, `as_version` and what the journals hold; with `state` begin with an empty log, too.
 
         `strict` stays. A new log has brokers that know the old one end; ValueError then for a data directory and for a
         quorum.
