@@ -71,7 +71,7 @@ class DoubleDoor:
 
     def add(self, stub: Stub | Mapping[str, Any]) -> Stub:
         """Put a stub in the way, an object or its JSON; gives the live one. StubError, a ValueError."""
-        added = stub if isinstance(stub, Stub) else Stub.from_json(stub)
+        added = Stub.from_json(stub) if isinstance(stub, Mapping) else stub
         return self.call(self.double.script.rack.add, added)
 
     def load_stubs(self, path: str | Path) -> None:

@@ -19,7 +19,6 @@ from mockraft.server.double import Double
 from starlette.staticfiles import StaticFiles
 
 PAGE = Path(__file__).parent / "page"
-PAGE_HEADERS = {"content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'"}
 ROUTERS = tuple(each.router for each in (system, stubs, faults, verification, requests, state, recordings))
 
 ABOUT = """Script, watch and ask a running mockraft controller, or quorum, from any language.
@@ -66,6 +65,6 @@ def create_app(
 def _add_page(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
-        return FileResponse(PAGE / "index.html", headers=PAGE_HEADERS)
+        return FileResponse(PAGE / "index.html")
 
     app.mount("/page", StaticFiles(directory=PAGE))

@@ -17,7 +17,12 @@ PAGE_PREFIX = "/page/"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 JSON_TYPES = ("application/json",)
 BODY_TYPES = {STATE_FILE: ("application/octet-stream",), "/v1/stubs/import": ("application/json", "application/yaml")}
-HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-cache"))
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-cache"),
+    (b"content-security-policy", b"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'"),
+)
+"""On every answer: the page's own folder gives the page too, and no other site may frame it."""
 
 
 class Guard:

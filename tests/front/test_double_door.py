@@ -329,3 +329,14 @@ async def test_a_wait_that_was_given_up_does_not_disturb_the_request_that_comes_
         controller.journal.add_exchange(asked)
         with pytest.raises(asyncio.CancelledError):
             await waiting
+
+
+def test_requests_are_named_by_a_stub_that_was_said_in_the_way(mockraft: SyncController) -> None:
+    moved = mockraft.stub("BrokerHeartbeat", broker_id=1).inject_error("NOT_CONTROLLER")
+    mockraft.ask(CLUSTER)
+    mockraft.ask(HEARTBEAT)
+    assert [each.api for each in mockraft.verify(1, moved)] == ["BrokerHeartbeat"]
+    assert mockraft.wait_for(moved) == mockraft.requests(moved)
+    assert mockraft.near_misses(moved)[0].exchange is mockraft.requests(moved)[0]
+    with pytest.raises(VerificationError, match="BrokerHeartbeat"):
+        mockraft.verify(2, moved)

@@ -103,3 +103,8 @@ async def test_what_is_not_there_is_a_problem_too(http: httpx.AsyncClient) -> No
     answer = await http.get("/v1/nothing")
     assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
     assert (await http.post("/v1/health")).status_code == 405
+
+
+async def test_no_other_site_may_frame_the_page_under_any_of_its_names(http: httpx.AsyncClient) -> None:
+    policies = [(await http.get(path)).headers["content-security-policy"] for path in ("/", "/page/index.html")]
+    assert all("frame-ancestors 'none'" in policy for policy in policies)
