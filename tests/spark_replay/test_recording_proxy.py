@@ -22,6 +22,7 @@ from mockraft.wire.connection import parse_request, read_response, write_request
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from mockraft.wire.records.voters_record import VotersRecord
 
 
@@ -228,3 +229,29 @@ def voters_in(response: Any) -> list[Endpoint]:
     ]
     voters = [voter for value in values for voter in VotersRecord.read(value, 0).voters]
     return [Endpoint(each.host, each.port) for voter in voters for each in voter.endpoints]
+
+
+async def test_a_token_of_the_oldest_handshake_goes_through_and_is_not_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "run.pcapng"
+    token = b"\0alice\0secret"
+    come = bytearray()
+    whole = asyncio.Event()
+
+    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1000):
+            come.extend(data)
+            if come.endswith(token):
+                whole.set()
+        writer.close()
+
+    server = await asyncio.start_server(swallow, "127.0.0.1", 0)
+    upstream = Endpoint("127.0.0.1", server.sockets[0].getsockname()[1])
+    async with proxied(path, upstream) as proxy:
+        _, writer = await asyncio.open_connection(*proxy.listeners[upstream])
+        handshake = write_request(SaslHandshakeRequest(mechanism="PLAIN"), 0, 1, "c")
+        writer.write(handshake + len(token).to_bytes(4) + token)
+        await asyncio.wait_for(whole.wait(), 20)
+        writer.close()
+    server.close()
+    assert b"PLAIN" in path.read_bytes()
+    assert b"secret" not in path.read_bytes()
