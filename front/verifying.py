@@ -35,15 +35,16 @@ def complain(texts: list[str]) -> None:
 def match_of(match: Requests, fields: Mapping[str, Any]) -> Callable[[Exchange], bool] | None:
     """Which requests are meant, None for all. StubError, a ValueError, that names the field."""
     # What `door.stub` gives stands for a stub, and is none.
-    match = getattr(match, "match", match)
-    if isinstance(match, Match):
-        return match.and_where(**fields) if fields else match
-    if match is None or isinstance(match, str | int):
-        api = () if match is None else (match,)
+    wanted: Any = getattr(match, "match", match)
+    if isinstance(wanted, Match):
+        return wanted.and_where(**fields) if fields else wanted
+    if wanted is None or isinstance(wanted, str | int):
+        api = () if wanted is None else (wanted,)
         return stub(*api, **fields).match if api or fields else None
     if fields:
         raise ValueError(f"a function says which requests are meant, so {', '.join(fields)} cannot be said beside it")
-    return match
+    told: Callable[[Exchange], bool] = wanted
+    return told
 
 
 def verified(
