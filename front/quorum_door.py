@@ -75,6 +75,7 @@ class Quorum(AwaitingDoor):
         )
         try:
             await self._running.wait_for_leader()
+            self._script.faults.begin(self.double.now_ms)
             await self._admin.start()
         except BaseException:
             await self._end()

@@ -223,8 +223,7 @@ class ScriptedRequests:
         ask = partial(answer, api, body, ctx, controller)
         outer.carried = ScriptedRequest(self._rack, stub, asked, api, body, ctx, ask)
         outer.unmatched = False
-        response = outer.carried.begin(ctx.now_ms)
-        return api.response() if response is NOTHING else response
+        return _said(outer.carried.begin(ctx.now_ms), api)
 
     def wait(self, connection: Connection, request: Request, scripted: ScriptedRequest, now_ms: int) -> None:
         """A request is parked: one that is blackholed is journaled at once, for nobody knows whether more comes."""
@@ -336,6 +335,15 @@ class ScriptedRequests:
             return self._rack.holder(asked) or self._rack.match(asked), None
         except Exception as failure:
             return None, failure
+
+
+def _said(response: Any, api: Api) -> Any:
+    """A response that an Envelope can carry, now or later: where nothing is said, what carries it is not sent."""
+    if response is NOTHING:
+        return api.response()
+    if not isinstance(response, Parked):
+        return response
+    return Parked(response.deadline_ms, lambda now_ms, expired: _said(response.retry(now_ms, expired), api))
 
 
 def _because(words: list[str], stub: Stub) -> str:

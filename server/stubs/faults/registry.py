@@ -193,11 +193,16 @@ class Faults:
             self._wires.remove(wire)
 
     def begin(self, now_ms: int) -> None:
-        """Switch on the presets that were added before the controller ran, and begin the plan."""
+        """Switch on the presets that were added before the controller ran, and begin the plan.
+
+        One that fails (a quorum has no leader yet) is tried again when this is called again.
+        """
         waiting, self._waiting = self._waiting, []
         for fault in waiting:
             if fault.enabled and fault.in_force is None:
                 self._put_in_force(fault)
+                if fault.error is not None:
+                    self._waiting.append(fault)
         if self._plan is not None:
             self.tick(now_ms)
             self._changed()

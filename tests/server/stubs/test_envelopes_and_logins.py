@@ -59,6 +59,15 @@ def test_not_controller_of_a_forwarded_request_is_lifted_as_the_controllers_own_
     assert answered(rig) == (error_codes.NOT_CONTROLLER, None)
 
 
+def test_a_forwarded_request_that_is_dropped_after_a_delay_breaks_nothing(rig: Any, rack: Any) -> None:
+    live = rack.add(stub("CreateTopics").delay_on(100).drop())
+    forward(rig, rig.connect())
+    rig.tick(rig.now_ms + 100)
+    assert rig.sends() == []
+    (exchange,) = rig.node.journal.exchanges()
+    assert (exchange.failure, exchange.reason) == (None, f"dropped (stub {live.id})")
+
+
 def test_a_forwarded_request_is_delayed_changed_and_dropped(rig: Any, rack: Any) -> None:
     live = rack.add(stub("CreateTopics").delay_on(100).change(response={"throttleTimeMs": 9}))
     connection = rig.connect()

@@ -334,3 +334,12 @@ def test_what_a_real_broker_does_is_shown_by_a_test_with_one(kind: Any) -> None:
 def test_every_preset_is_tried_here() -> None:
     here = Path(__file__).read_text()
     assert [kind.name for kind in PRESET_KINDS if f'"{kind.name}"' not in here] == []
+
+
+async def test_presets_that_a_quorum_begins_with_are_in_force_once_it_has_a_leader() -> None:
+    quorum = Quorum(2)
+    faults = quorum.double.script.faults
+    added = [faults.add("inconsistent_cluster_id"), faults.add("fence", broker_id=1)]
+    async with quorum:
+        assert [fault.error for fault in added] == [None, None]
+        assert len(quorum.double.script.rack.stubs) == 2
