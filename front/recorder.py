@@ -92,7 +92,7 @@ class LocalRecorder:
         self._starting += 1
         try:
             await proxy.start()
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, ValueError) as error:
             await proxy.close()
             folder.cleanup()
             raise OSError(f"cannot listen on {listen}: {error}") from error

@@ -189,8 +189,8 @@ class _FromClient(_Side):
     async def _dial(self) -> None:
         try:
             await asyncio.get_running_loop().create_connection(lambda: self.other, *self.upstream)
-        except OSError as error:
-            why = os.strerror(error.errno) if error.errno else error
+        except (OSError, ValueError) as error:  # ValueError: the host is no name
+            why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
             self.proxy.on_event(f"cannot connect to {self.upstream}: {why}")
             self.end()
             return

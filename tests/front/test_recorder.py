@@ -142,12 +142,13 @@ async def test_exchanges_above_the_limit_are_counted_and_the_traffic_goes_on(
     assert {each["why"] for each in made["leftOut"]} == {"after the first 1 exchanges"}
 
 
-async def test_an_upstream_that_is_not_there_is_told(http: httpx.AsyncClient, upstream: Controller) -> None:
-    started = (await http.post("/v1/recordings", json={"upstream": "127.0.0.1:1"})).json()
+@pytest.mark.parametrize("nowhere", ["127.0.0.1:1", "no..name:1"])
+async def test_an_upstream_that_is_not_there_is_told(http: httpx.AsyncClient, nowhere: str) -> None:
+    started = (await http.post("/v1/recordings", json={"upstream": nowhere})).json()
     with pytest.raises(OSError):  # noqa: PT011
         await cluster_id(started["bootstrap"])
     events = (await http.get(f"/v1/recordings/{started['id']}")).json()["events"]
-    assert events[0].startswith("cannot connect to 127.0.0.1:1")
+    assert events[0].startswith(f"cannot connect to {nowhere}: ")
 
 
 async def test_an_api_without_a_recorder_says_so(controller: Controller) -> None:
