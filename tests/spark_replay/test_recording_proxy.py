@@ -235,14 +235,14 @@ async def test_a_token_of_the_oldest_handshake_goes_through_and_is_not_recorded(
     path = tmp_path / "run.pcapng"
     token = b"\0alice\0secret"
     come = bytearray()
-    whole = asyncio.Event()
+    ended = asyncio.Event()
 
     async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(1000):
             come.extend(data)
-            if come.endswith(token):
-                whole.set()
         writer.close()
+        await writer.wait_closed()
+        ended.set()
 
     server = await asyncio.start_server(swallow, "127.0.0.1", 0)
     upstream = Endpoint("127.0.0.1", server.sockets[0].getsockname()[1])
@@ -250,8 +250,11 @@ async def test_a_token_of_the_oldest_handshake_goes_through_and_is_not_recorded(
         _, writer = await asyncio.open_connection(*proxy.listeners[upstream])
         handshake = write_request(SaslHandshakeRequest(mechanism="PLAIN"), 0, 1, "c")
         writer.write(handshake + len(token).to_bytes(4) + token)
-        await asyncio.wait_for(whole.wait(), 20)
+        await writer.drain()
         writer.close()
+        await writer.wait_closed()
+        await asyncio.wait_for(ended.wait(), 20)
     server.close()
+    assert come.endswith(token)
     assert b"PLAIN" in path.read_bytes()
     assert b"secret" not in path.read_bytes()
