@@ -21,10 +21,13 @@ async def ask(
 
     It goes to the active controller, or to the `node` with this id, in its newest stable version unless told. A request
     that is an entity of kio is answered with one. DisconnectedError where the connection ends or nothing is said in
-    time, WireError for what cannot be written or is no answer, KeyError for a node that does not run.
+    time, TypeError for what is no message, WireError for what cannot be written or is no answer, KeyError for a node
+    that does not run.
     """
     is_kio = kio_entities.is_kio(request)
     message, said = kio_entities.from_kio(request) if is_kio else (request, None)
+    if not hasattr(message, "max_version"):
+        raise TypeError(f"ask takes a request message, such as BrokerHeartbeatRequest(…), not {message!r}")
     newest = message.max_version - (1 if message.latest_version_unstable else 0)
     version = next(each for each in (version, said, newest) if each is not None)
     nodes = double.nodes()

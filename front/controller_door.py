@@ -146,11 +146,13 @@ class Controller(AwaitingDoor, ControllerDoor):
             # What was put in their way would keep them from leaving.
             self._script.faults.reset()
             self._script.rack.reset()
-        await asyncio.gather(*(broker.shut_down(wait_ms) for broker in self.brokers.values()))
-        self.brokers.clear()
-        await self._admin.stop()
-        await self.running.stop()
-        self._running = None
+        try:
+            await asyncio.gather(*(broker.shut_down(wait_ms) for broker in self.brokers.values()))
+        finally:
+            self.brokers.clear()
+            await self._admin.stop()
+            await self.running.stop()
+            self._running = None
 
     @property
     def bootstrap_servers(self) -> str:

@@ -118,7 +118,7 @@ class DoubleDoor:
 
     def mark(self) -> int:
         """This moment, for `since`."""
-        return self.call(lambda: max(journal.mark() for journal in self.double.journals.values()))
+        return self.call(lambda: max((journal.mark() for journal in self.double.journals.values()), default=0))
 
     def requests(self, match: Requests = None, *, since: int = 0, **fields: Any) -> list[Exchange]:
         """The requests that were asked, with their answers, oldest first, as far as the journals hold them."""

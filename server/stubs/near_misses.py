@@ -72,8 +72,12 @@ def near_stubs(
 def nearest_exchanges(subject: Stub | Match, exchanges: Iterable[Any], limit: int = NEAR_MISSES) -> list[NearMiss]:
     """The exchanges that came nearest to what a stub or a match wants; the newest first among equals."""
     match, of = (subject, None) if isinstance(subject, Match) else (subject.match, subject)
-    found = [_miss(of, exchange, judge(match, asked_in(exchange))) for exchange in exchanges]
-    return nsmallest(limit, reversed(found), key=lambda miss: miss.distance)
+    newest_first = list(exchanges)[::-1]
+    of_this_api = [exchange for exchange in newest_first if exchange.api_key in match.api_keys] if match.api else []
+    # Judging reads a request whole, so others are judged only where there are too few of the API that is meant.
+    candidates = of_this_api if len(of_this_api) >= limit else newest_first
+    found = (_miss(of, exchange, judge(match, asked_in(exchange))) for exchange in candidates)
+    return nsmallest(limit, found, key=lambda miss: miss.distance)
 
 
 def judge(match: Match, asked: Asked) -> tuple[Judged, ...]:

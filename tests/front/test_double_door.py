@@ -340,3 +340,16 @@ def test_requests_are_named_by_a_stub_that_was_said_in_the_way(mockraft: SyncCon
     assert mockraft.near_misses(moved)[0].exchange is mockraft.requests(moved)[0]
     with pytest.raises(VerificationError, match="BrokerHeartbeat"):
         mockraft.verify(2, moved)
+
+
+def test_what_is_no_message_is_not_asked(mockraft: SyncController) -> None:
+    with pytest.raises(TypeError, match="ask takes a request message"):
+        mockraft.ask(3)
+
+
+def test_what_came_nearest_is_of_the_same_api_where_there_is_enough_of_it(mockraft: SyncController) -> None:
+    for _ in range(3):
+        mockraft.ask(HEARTBEAT)
+        mockraft.ask(CLUSTER)
+    nearest = mockraft.near_misses(stub("BrokerHeartbeat", broker_id=99), limit=3)
+    assert [miss.exchange.api for miss in nearest] == ["BrokerHeartbeat"] * 3
