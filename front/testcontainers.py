@@ -35,7 +35,7 @@ class MockraftContainer(DockerContainer):
 
     `arguments` are further ones of `mockraft serve`. With `network` the controller names itself by `alias` there, for
     brokers in containers of that network; without, by the host's address, for brokers and tools on the host.
-    `start` raises TimeoutError, with the container's log, when it is not ready in `startup_timeout_s`.
+    `start` raises RuntimeError, with the container's log, when it is not ready in `startup_timeout_s` or ends before.
     """
 
     def __init__(
@@ -69,6 +69,10 @@ class MockraftContainer(DockerContainer):
             self.copy_into_container(self._serve_arguments().encode(), _ARGUMENTS)
             ready = LogMessageWaitStrategy(_READY).with_startup_timeout(int(self._startup_timeout_s))
             ready.wait_until_ready(self)
+        except (RuntimeError, TimeoutError) as error:
+            said = b"".join(self.get_logs()).decode(errors="replace").strip()
+            self.stop()
+            raise RuntimeError(f"mockraft did not become ready in its container; it said:\n{said}") from error
         except BaseException:
             self.stop()
             raise

@@ -62,6 +62,6 @@ def test_a_broker_in_another_container_finds_it_by_its_alias(image: str) -> None
 
 def test_one_that_does_not_start_says_why_and_leaves_nothing_behind(image: str) -> None:
     before = run("docker", "ps", "--all", "--quiet")
-    with pytest.raises(Exception, match="--no-such-option"):
+    with pytest.raises(RuntimeError, match="--no-such-option"):
         MockraftContainer(image, arguments=("--no-such-option",), startup_timeout_s=20).start()
     assert run("docker", "ps", "--all", "--quiet") == before
