@@ -90,10 +90,10 @@ def test_single_bytes_cost_no_more_than_their_number() -> None:
     def seconds(size: int) -> float:
         data = framed(bytes(size))
         reader = FrameReader()
-        started = time.perf_counter()
+        started = time.process_time()
         for offset in range(len(data)):
             reader.receive_data(data[offset : offset + 1])
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     small, large = min(seconds(20_000) for _ in range(3)), min(seconds(200_000) for _ in range(2))
     assert large < 40 * small
