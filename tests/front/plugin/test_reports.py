@@ -31,6 +31,7 @@ def test_the_report_is_as_long_as_wanted(run_pytest: Run) -> None:
     result = run_pytest(FAILING, "--mockraft-journal-lines=2")
     result.stdout.fnmatch_lines(["*mockraft journal*", "*earlier*"])
     result = run_pytest(FAILING, "-o", "mockraft_journal_lines=0")
+    result.assert_outcomes(passed=1, failed=1)
     result.stdout.no_fnmatch_line("*mockraft journal*")
 
 
