@@ -81,6 +81,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         del os.environ["DOCKER_HOST"]
         daemon.terminate()
         daemon.wait(60)
+        # dockerd leaves this mounted, and nobody could remove the folder.
+        subprocess.run(["umount", f"{folder}/exec/netns/default"], capture_output=True, check=False)
 
 
 @pytest.fixture(scope="session")
