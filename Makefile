@@ -10,7 +10,7 @@ PYENV_PYTHONS := $(wildcard $(PYENV_ROOT)/versions/3.1[123].*/bin)
 export PATH := $(subst $() ,:,$(strip $(PYENV_PYTHONS) $(PATH)))
 PYTHON ?= $(firstword $(wildcard $(addsuffix /python3.11,$(PYENV_PYTHONS))) $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
-ENVIRONMENTS ?= lint,types,generated,py311,py312,py313,simulation,real-kafka,doors
+ENVIRONMENTS ?= lint,types,generated,py311,py312,py313,simulation,real-kafka,doors,spark
 ARGS ?=
 
 .PHONY: help run run-kafka test test-one benchmarks generate clean java
@@ -22,7 +22,7 @@ help:  ## what can be made
 	@test -n "$(PYTHON)" || { echo "mockraft needs Python 3.11 or later (none found on the PATH)" >&2; exit 1; }
 	@echo "installing mockraft into .venv (once)"
 	@$(PYTHON) -m venv .venv || { .ci/packages python3-venv && $(PYTHON) -m venv .venv; }
-	@$(PIP) install --constraint constraints.txt --editable '.[explain,spark,test,lint]'
+	@$(PIP) install --constraint constraints.txt --editable '.[explain,test,lint]'
 	@touch $@
 
 run: .venv/ready  ## the controller with three simulated brokers, live in the terminal (ARGS='--for 10')

@@ -1,0 +1,1 @@
+"""The same on Spark: data sources, tables as functions of DataFrames, jobs."""
