@@ -37,6 +37,7 @@ def application(*, only_serve: bool = False) -> typer.Typer:
         record_commands,
         replay_commands,
         run_commands,
+        spark_commands,
     )
 
     for commands in (
@@ -52,6 +53,7 @@ def application(*, only_serve: bool = False) -> typer.Typer:
         record_commands,
         replay_commands,
         codec_commands,
+        spark_commands,
         admin_cli,
     ):
         commands.register(app)

@@ -1,0 +1,47 @@
+"""A Spark session with the settings that captures need."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+LOOPBACK = "127.0.0.1"
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    # a row of runs is 10 to 50 kB: Spark's own 10,000 rows would be batches of 500 MB
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "512",
+    "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
+    "spark.executorEnv.OMP_NUM_THREADS": "1",
+    "spark.executorEnv.ARROW_NUM_THREADS": "1",
+}
+"""What every session of ours has; a user's own session should have the push-down and the size of batches too."""
+
+
+class JavaMissingError(RuntimeError):
+    """There is no Java for Spark to run on."""
+
+
+def start_session(
+    master: str = "local[*]", settings: Mapping[str, str] | None = None, *, name: str = "mockraft"
+) -> SparkSession:
+    """A session on `master` with our sources registered; `settings` go over `SETTINGS`. JavaMissingError."""
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        raise JavaMissingError("Spark runs on Java 17 or later, and no java is on the PATH (nor is JAVA_HOME set)")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = dict(SETTINGS)
+    if master.startswith("local"):
+        conf |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in (conf | dict(settings or {})).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

@@ -1,0 +1,37 @@
+"""One Spark session for every test that needs one: two cores, a short start, no batch larger than it must be."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CAPTURES = Path(__file__).parents[1] / "captures"
+
+QUICK = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[object]:
+    """The session, `pyspark.sql.SparkSession`."""
+    from mockraft.spark_replay.spark.session import start_session
+
+    session = start_session("local[2]", QUICK, name="tests")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def controller_capture() -> str:
+    """The real controller's capture: 1726 frames on port 19093."""
+    return str(CAPTURES / "controller-4.3.1.pcap")
+
+
+@pytest.fixture(scope="session")
+def brokers_capture() -> str:
+    """The real brokers' capture: 931 frames on ports 19192 and 19292."""
+    return str(CAPTURES / "brokers-4.3.1.pcap")
