@@ -1,0 +1,88 @@
+"""Tables of frames: made by hand, and those of the real captures."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from mockraft.spark_replay import read_frames
+from mockraft.spark_replay.schemas import FRAMES
+from mockraft.wire import messages
+from mockraft.wire.message import Message
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+
+Row = tuple[bytes | None, int | None, int | None, bool]
+
+
+def frame_table(rows: Iterable[Row]) -> pa.RecordBatch:
+    """A batch of FRAMES from (frame, api key, api version, is it a response)."""
+    numbered = enumerate(rows)
+    return pa.RecordBatch.from_pylist(
+        [
+            {
+                "conn_id": 1,
+                "incarnation": 1,
+                "frame_no": number,
+                "api_key": api_key,
+                "api_version": api_version,
+                "is_response": is_response,
+                "truncated": data is None,
+                "size": len(data or b""),
+                "frame": data,
+            }
+            for number, (data, api_key, api_version, is_response) in numbered
+        ],
+        schema=FRAMES,
+    )
+
+
+def request_frame(message: Message, version: int, *, correlation_id: int = 1, client_id: str | None = "a") -> Row:
+    """A request as it is framed, less its four bytes of length."""
+    header = messages.by_name("RequestHeader")(
+        request_api_key=message.api_key,
+        request_api_version=version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+    before = messages.request_header_version(message.api_key, version)
+    return header.write(before) + message.write(version), message.api_key, version, False
+
+
+def response_frame(message: Message, version: int, *, correlation_id: int = 1) -> Row:
+    """A response as it is framed, less its four bytes of length."""
+    header = messages.by_name("ResponseHeader")(correlation_id=correlation_id)
+    before = messages.response_header_version(message.api_key, version)
+    return header.write(before) + message.write(version), message.api_key, version, True
+
+
+@pytest.fixture
+def make_frames() -> Callable[[Iterable[Row]], pa.RecordBatch]:
+    return frame_table
+
+
+@pytest.fixture
+def make_request() -> Callable[..., Row]:
+    return request_frame
+
+
+@pytest.fixture
+def make_response() -> Callable[..., Row]:
+    return response_frame
+
+
+@pytest.fixture(scope="session")
+def captured() -> dict[str, list[pa.RecordBatch]]:
+    """The frames of the real captures, by the capture's name."""
+    return {path.stem: list(read_frames(path)) for path in sorted(CAPTURES.glob("*.pcap"))}
+
+
+@pytest.fixture(scope="session")
+def captured_rows(captured: dict[str, list[pa.RecordBatch]]) -> list[Row]:
+    """Every frame of the real captures as a row to make tables of."""
+    names = ("frame", "api_key", "api_version", "is_response")
+    rows: list[Any] = []
+    for batch in (batch for batches in captured.values() for batch in batches):
+        rows += zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+    return rows
