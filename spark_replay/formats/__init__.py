@@ -1,1 +1,7 @@
 """Capture files to TCP segments, in columns: pcap and pcapng, whole, compressed or one split of them."""
+
+from mockraft.spark_replay.formats.capture_errors import CaptureError, SplitDesyncError
+from mockraft.spark_replay.formats.segments import Flow, Segments, packets, payloads, read_segments
+from mockraft.spark_replay.formats.splits import Split
+
+__all__ = ["CaptureError", "Flow", "Segments", "Split", "SplitDesyncError", "packets", "payloads", "read_segments"]

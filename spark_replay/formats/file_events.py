@@ -1,0 +1,46 @@
+"""What of a file is in no table, as rows of `schemas.FILE_EVENTS`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from mockraft.spark_replay.formats.capture_errors import CaptureError
+
+OnError = Literal["fail", "quarantine", "skip"]
+
+
+class FileEvents:
+    """Counts what is left out of one file (or split); `finish` appends one row a kind to `rows`.
+
+    Damage is a row of its own with its place, or with `on_error="fail"` a CaptureError.
+    """
+
+    def __init__(self, file: str, rows: list[dict[str, Any]] | None, on_error: OnError = "fail") -> None:
+        self.file = file
+        self.on_error = on_error
+        self.rows: list[dict[str, Any]] = [] if rows is None else rows
+        self._counted: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def count(self, kind: str, offset: int, count: int, detail: str = "") -> None:
+        """So many packets were left out, the first of them at `offset`."""
+        if count:
+            row = self._counted.setdefault((kind, detail), self._row(kind, offset, 0, detail))
+            row["count"] += count
+
+    def add(self, kind: str, offset: int, count: int, detail: str) -> None:
+        """A place in the file; `count` is bytes."""
+        self.rows.append(self._row(kind, offset, count, detail))
+
+    def damage(self, offset: int, lost_bytes: int, problem: str) -> None:
+        """The bytes at `offset` cannot be read: `lost_bytes` are passed over; CaptureError where that is to fail."""
+        if self.on_error == "fail":
+            raise CaptureError(problem, self.file, offset)
+        self.add("corrupt", offset, lost_bytes, problem)
+
+    def finish(self) -> None:
+        """Append the counts."""
+        self.rows.extend(self._counted.values())
+        self._counted = {}
+
+    def _row(self, kind: str, offset: int, count: int, detail: str) -> dict[str, Any]:
+        return {"file": self.file, "file_offset": offset, "kind": kind, "count": count, "detail": detail}

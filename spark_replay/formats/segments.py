@@ -1,0 +1,197 @@
+"""Capture files to TCP segments in columns."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from mockraft.spark_replay.formats.capture_files import CaptureFile
+from mockraft.spark_replay.formats.chunks import CHUNK_BYTES, PacketColumns
+from mockraft.spark_replay.formats.columns import Bytes, Longs
+from mockraft.spark_replay.formats.file_events import FileEvents, OnError
+from mockraft.spark_replay.formats.layers import TcpColumns, parse_tcp
+from mockraft.spark_replay.formats.packet_sources import open_packets
+from mockraft.spark_replay.formats.splits import Split
+from mockraft.spark_replay.schemas import PACKETS
+
+_IPV4_HALF = 0xFFFFFFFFFFFFFFFF
+
+
+class Flow(NamedTuple):
+    """One direction between two endpoints; hosts as text."""
+
+    src: str
+    sport: int
+    dst: str
+    dport: int
+    vlan: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segments:
+    """The TCP segments of one chunk of a file, in its order: arrays of one length.
+
+    The payload of segment i is buffer[start[i] : start[i] + captured[i]]; `length` is what it had on the wire.
+    `packet_no` counts a file's packets from 1, and is 0 where they were not counted; `file_offset` is where the
+    packet's record starts (of the unpacked bytes, when the file is compressed). `vlan` is 0 without a tag, the tag's
+    id, or outer * 4096 + inner. `flow` is an index into `flows`.
+    """
+
+    buffer: Bytes
+    file: str
+    packet_no: Longs
+    file_offset: Longs
+    ts_ns: Longs
+    linktype: npt.NDArray[np.int32]
+    vlan: npt.NDArray[np.int32]
+    seq: Longs
+    ack: Longs
+    flags: npt.NDArray[np.uint8]
+    start: Longs
+    captured: Longs
+    length: Longs
+    flow: npt.NDArray[np.int32]
+    flows: list[Flow]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+def read_segments(
+    source: str | PathLike[str] | Split,
+    *,
+    ports: Collection[int] = (),
+    chunk_bytes: int = CHUNK_BYTES,
+    events: list[dict[str, Any]] | None = None,
+    link_type: int | None = None,
+    time_from_ns: int | None = None,
+    time_to_ns: int | None = None,
+    on_error: OnError = "fail",
+    decompressed_bytes_max: int | None = None,
+) -> Iterator[Segments]:
+    """The TCP segments of a capture file, or of one split of it, a chunk of `chunk_bytes` at a time.
+
+    `ports` keeps segments from or to one of them; times are from (inclusive) and to (exclusive), in nanoseconds;
+    `link_type` is believed instead of the file's. `events` receives FILE_EVENTS rows: counts of what was left out when
+    the file was read to its end, and every damaged place. CaptureError, with file and offset, for what is no capture
+    and, unless `on_error` is quarantine or skip, for the first damage; SplitDesyncError for a split of a wrong plan.
+    """
+    split = source if isinstance(source, Split) else Split(str(source))
+    wanted = tuple(sorted(ports))
+    with CaptureFile(split.path, decompressed_bytes_max) as file:
+        log = FileEvents(file.path, events, on_error)
+        for found in open_packets(file, split, log, chunk_bytes):
+            packets = _in_time(found, time_from_ns, time_to_ns)
+            if link_type is not None:
+                packets = packets._replace(link_type=np.full(len(packets.start), link_type, np.int32))
+            tcp = parse_tcp(packets, wanted, log)
+            if len(tcp.start):
+                yield _segments(file.path, tcp)
+        log.finish()
+
+
+def _in_time(packets: PacketColumns, from_ns: int | None, to_ns: int | None) -> PacketColumns:
+    if from_ns is not None:
+        packets = packets.where(packets.ts_ns >= from_ns)
+    if to_ns is not None:
+        packets = packets.where(packets.ts_ns < to_ns)
+    return packets
+
+
+def _segments(file: str, tcp: TcpColumns) -> Segments:
+    packets = tcp.packets
+    flow, flows = _flows(tcp)
+    return Segments(
+        packets.buffer,
+        file,
+        packets.number,
+        packets.file_offset,
+        packets.ts_ns,
+        packets.link_type,
+        tcp.vlan,
+        tcp.seq,
+        tcp.ack,
+        tcp.flags,
+        tcp.start,
+        tcp.captured,
+        tcp.length,
+        flow,
+        flows,
+    )
+
+
+def _flows(tcp: TcpColumns) -> tuple[npt.NDArray[np.int32], list[Flow]]:
+    """A number per segment for who sent it to whom, in the order of appearance: by a hash that is checked."""
+    ends = tcp.sport.astype(np.uint64) << np.uint64(48) | tcp.dport.astype(np.uint64) << np.uint64(32)
+    key = np.column_stack([tcp.addresses, ends | tcp.vlan.astype(np.uint64)])
+    mixed = key[:, 0].copy()
+    for column in range(1, key.shape[1]):
+        mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(0xBF58476D1CE4E5B9) + key[:, column]
+    flow = pa.array(mixed).dictionary_encode().indices.to_numpy().astype(np.int32)
+    first = np.empty(int(flow.max()) + 1, np.int64)
+    first[flow[::-1]] = np.arange(len(flow))[::-1]
+    if not np.array_equal(key[first[flow]], key):
+        _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
+        flow = inverse.reshape(-1).astype(np.int32)
+    return flow, [
+        Flow(
+            _host(int(addresses[0]), int(addresses[1])),
+            int(tcp.sport[at]),
+            _host(int(addresses[2]), int(addresses[3])),
+            int(tcp.dport[at]),
+            int(tcp.vlan[at]),
+        )
+        for at, addresses in zip(first.tolist(), tcp.addresses[first], strict=True)
+    ]
+
+
+@lru_cache(4096)
+def _host(high: int, low: int) -> str:
+    if high == _IPV4_HALF:
+        return str(ipaddress.IPv4Address(low))
+    return str(ipaddress.IPv6Address(high << 64 | low))
+
+
+def packets(segments: Segments) -> pa.RecordBatch:
+    """The segments as rows of `schemas.PACKETS`; `packet_no` is null where it is not known."""
+    flows = segments.flows
+    by_flow = pa.array(segments.flow)
+    hosts = {
+        name: pa.array([getattr(flow, name) for flow in flows], PACKETS.field(name).type).take(by_flow)
+        for name in ("src", "dst", "sport", "dport")
+    }
+    number = pa.array(segments.packet_no, mask=segments.packet_no == 0)
+    columns = {
+        "file": pa.array([segments.file], pa.string()).take(pa.array(np.zeros(len(segments), np.int8))),
+        "packet_no": number,
+        "file_offset": segments.file_offset,
+        "ts_ns": segments.ts_ns,
+        "linktype": segments.linktype,
+        "vlan": segments.vlan,
+        **hosts,
+        "seq": segments.seq,
+        "ack": segments.ack,
+        "flags": segments.flags.astype(np.int16),
+        "payload_len": segments.length.astype(np.int32),
+        "captured_len": segments.captured.astype(np.int32),
+        "payload": payloads(segments.buffer, segments.start, segments.captured),
+    }
+    return pa.RecordBatch.from_arrays([pa.array(columns[name]) for name in PACKETS.names], schema=PACKETS)
+
+
+def payloads(buffer: Bytes, start: Longs, size: Longs) -> pa.BinaryArray:
+    """Slices of a buffer, in ascending order, as one binary column, without a Python object each."""
+    offsets = np.empty(2 * len(start), np.int32)
+    offsets[::2], offsets[1::2] = start, start + size
+    # Between two payloads lies an item of what is no payload; every other one is taken.
+    between = pa.BinaryArray.from_buffers(
+        pa.binary(), max(len(offsets) - 1, 0), [None, pa.py_buffer(offsets), pa.py_buffer(buffer)]
+    )
+    return between.take(pa.array(np.arange(0, len(offsets), 2)))

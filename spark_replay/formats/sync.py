@@ -1,0 +1,206 @@
+"""The first sure record of a pcap file, or block of a pcapng file, at or behind any offset.
+
+A pure function of the file and the offset, so that two neighbours who look for the same offset find the same place.
+A header is believed if it starts a chain of headers; where two chains exist (a capture inside a payload), both are
+followed until they meet or one breaks, so what is found is on the file's own chain.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+from mockraft.spark_replay.formats.capture_files import CaptureFile
+from mockraft.spark_replay.formats.columns import PADDING_BYTES
+from mockraft.spark_replay.formats.file_headers import (
+    CAPTURED_BYTES_MAX,
+    PCAP_HEADER_BYTES,
+    RECORD_HEADER_BYTES,
+    SNAPLEN_MAX,
+    Order,
+    PcapHeader,
+)
+
+CHAIN_RECORDS = 40
+_WINDOW_BYTES = 1 << 18
+_FOLLOWED_MAX = 20_000
+# Records further from the file's first are possible, but nothing to start at.
+_SECONDS_MAX = 5 * 366 * 86_400
+
+
+class _Windows:
+    """Small reads at many near offsets, out of few reads of the file."""
+
+    def __init__(self, file: CaptureFile) -> None:
+        self.file = file
+        self.size = file.size or 0
+        self.start = 0
+        self.data = b""
+
+    def at(self, offset: int, size: int) -> bytes:
+        if not self.start <= offset <= offset + size <= self.start + len(self.data):
+            self.start, self.data = offset, self.file.read_at(offset, max(size, _WINDOW_BYTES))
+        return self.data[offset - self.start : offset - self.start + size]
+
+
+class Chain(Protocol):
+    """How records follow each other in one format."""
+
+    record_bytes_max: int
+
+    def candidates(self, offset: int, size: int) -> Iterator[int]:
+        """Offsets in a part of the file at which a record may start."""
+
+    def follow(self, offset: int) -> int | None:
+        """Where the next record starts if one starts at `offset`; None if none can."""
+
+
+def find_sync(chain: Chain, offset: int, end: int) -> int | None:
+    """The first sure record at or behind `offset` and before `end`; None where there is none."""
+    at = offset
+    while at < end:
+        for candidate in chain.candidates(at, min(_WINDOW_BYTES, end - at)):
+            if _holds(chain, candidate):
+                sure = _first_shared(chain, candidate)
+                return sure if sure is None or sure < end else None
+        at += _WINDOW_BYTES
+    return None
+
+
+def _holds(chain: Chain, offset: int | None) -> bool:
+    for _ in range(CHAIN_RECORDS):
+        if offset is None:
+            return False
+        following = chain.follow(offset)
+        if following == offset:
+            return True
+        offset = following
+    return offset is not None
+
+
+def _first_shared(chain: Chain, first: int) -> int | None:
+    """`first`, unless another chain starts within the next record: then where only one of them is left."""
+    end = first + chain.record_bytes_max
+    chain_at: dict[int, int] = {}
+    heads: list[int | None] = []
+    sure: list[int] = []
+    for candidate in (first, *chain.candidates(first + 1, end - first - 1)):
+        if candidate in chain_at or not _holds(chain, candidate):
+            continue
+        at: int | None = candidate
+        while at is not None and at < end and at not in chain_at:
+            chain_at[at] = len(heads)
+            following = chain.follow(at)
+            if following == at:
+                break
+            at = following
+        joined = None if at is None or at < candidate else chain_at.get(at)
+        if at is not None and joined is not None and joined != len(heads):
+            # Two chains meet: only from here on is it known that it is the file's.
+            sure[joined] = max(sure[joined], at)
+            at = None
+        heads.append(at)
+        sure.append(candidate)
+    return _last_standing(chain, {at: sure[which] for which, at in enumerate(heads) if at is not None})
+
+
+def _last_standing(chain: Chain, heads: dict[int, int]) -> int | None:
+    """Follow every chain (its head, and where it is sure from) until one is left."""
+    for _ in range(_FOLLOWED_MAX):
+        if len(heads) <= 1:
+            return next(iter(heads.values()), None)
+        at = min(heads)
+        sure = heads.pop(at)
+        following = chain.follow(at)
+        if following is None or following == at:
+            continue
+        heads[following] = following if following in heads else sure
+    return None
+
+
+class RecordSync:
+    """Records of a pcap file."""
+
+    def __init__(self, file: CaptureFile, header: PcapHeader) -> None:
+        self.windows = _Windows(file)
+        self.size = self.windows.size
+        self.header = header
+        self.record_bytes_max = RECORD_HEADER_BYTES + SNAPLEN_MAX
+        self.numbers = struct.Struct(f"{header.order}IIII")
+        first = self.windows.at(PCAP_HEADER_BYTES, RECORD_HEADER_BYTES)
+        self.seconds = self.numbers.unpack(first)[0] if len(first) == RECORD_HEADER_BYTES else 0
+
+    def find(self, offset: int, end: int | None = None) -> int | None:
+        """The first sure record at or behind `offset`; None if there is none before `end`."""
+        offset = max(offset, PCAP_HEADER_BYTES)
+        return find_sync(self, offset, self.size if end is None else end)
+
+    def candidates(self, offset: int, size: int) -> Iterator[int]:
+        """Offsets at which four numbers are as a record's."""
+        data = np.frombuffer(self.windows.file.read_at(offset, size + RECORD_HEADER_BYTES - 1), np.uint8)
+        count = len(data) - RECORD_HEADER_BYTES + 1
+        if count <= 0:
+            return
+        seconds, fraction, captured, original = (
+            np.ndarray((count,), f"{self.header.order}u4", data, at, (1,)) for at in (0, 4, 8, 12)
+        )
+        at = np.flatnonzero((captured > 0) & (captured <= self.header.captured_bytes_max))
+        at = at[(captured[at] <= original[at]) & (fraction[at] < 1_000_000_000 // self.header.fraction_ns)]
+        at = at[np.abs(seconds[at].astype(np.int64) - self.seconds) < _SECONDS_MAX]
+        yield from (at + offset).tolist()
+
+    def follow(self, offset: int) -> int | None:
+        """The next record's place; the file's end follows itself."""
+        if offset == self.size:
+            return offset
+        head = self.windows.at(offset, RECORD_HEADER_BYTES)
+        if len(head) < RECORD_HEADER_BYTES:
+            return None
+        seconds, fraction, captured, original = self.numbers.unpack(head)
+        if (
+            not 0 < captured <= min(original, self.header.captured_bytes_max)
+            or fraction >= 1_000_000_000 // self.header.fraction_ns
+            or abs(seconds - self.seconds) >= _SECONDS_MAX
+            or offset + RECORD_HEADER_BYTES + captured > self.size
+        ):
+            return None
+        following: int = offset + RECORD_HEADER_BYTES + captured
+        return following
+
+
+class BlockSync:
+    """Blocks of one pcapng section."""
+
+    def __init__(self, file: CaptureFile, order: Order) -> None:
+        self.windows = _Windows(file)
+        self.size = self.windows.size
+        self.order = order
+        self.record_bytes_max = SNAPLEN_MAX + PADDING_BYTES
+
+    def find(self, offset: int, end: int | None = None) -> int | None:
+        """The first sure block at or behind `offset`; None if there is none before `end`."""
+        return find_sync(self, offset + -offset % 4, self.size if end is None else end)
+
+    def candidates(self, offset: int, size: int) -> Iterator[int]:
+        """Aligned offsets with a length that is repeated at the block's end."""
+        offset += -offset % 4
+        data = self.windows.file.read_at(offset, size + 8)
+        words = np.frombuffer(data[: len(data) // 4 * 4], f"{self.order}u4")
+        sizes = words[1:]
+        at = np.flatnonzero((sizes >= 12) & (sizes <= CAPTURED_BYTES_MAX) & (sizes % 4 == 0))
+        tails = at + (sizes[at] >> 2) - 1
+        is_inside = tails < len(words)
+        is_equal = words[np.where(is_inside, tails, 0)] == sizes[at]
+        yield from (at[is_equal | ~is_inside] * 4 + offset).tolist()
+
+    def follow(self, offset: int) -> int | None:
+        """The next block's place; the file's end follows itself."""
+        if offset == self.size:
+            return offset
+        size_bytes = self.windows.at(offset + 4, 4)
+        size = int.from_bytes(size_bytes, "little" if self.order == "<" else "big")
+        if len(size_bytes) < 4 or size < 12 or size % 4 or size > CAPTURED_BYTES_MAX or offset + size > self.size:
+            return None
+        return offset + size if self.windows.at(offset + size - 4, 4) == size_bytes else None

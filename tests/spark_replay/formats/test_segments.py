@@ -1,0 +1,189 @@
+"""Every form of file, link and IP header gives the segments that were put in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mockraft.spark_replay.formats import packets as packet_table
+from mockraft.spark_replay.formats import read_segments
+from mockraft.spark_replay.schemas import PACKETS
+
+from ..capture_bytes import ETHERNET, LOOP, NULL, RAW, SLL, SLL2, pcap
+from ..packetiser import (
+    FLOW,
+    FLOW_6,
+    HOP_BY_HOP_AND_ROUTING,
+    Flow,
+    Segment,
+    conversation,
+    exchanges,
+    fragmented,
+    ip,
+    link,
+    packets,
+    tcp,
+)
+from .segment_rows import CAPTURES, Row, capture, counts, rows, written
+
+SAID = exchanges(5)
+ONE = Segment(FLOW, True, 0, 7, 0, 0x10, b"hello")
+
+
+def said_rows(segments: list[Segment]) -> list[Row]:
+    """What was put in."""
+    found = []
+    for number, each in enumerate(segments, 1):
+        ends = (each.flow.client, each.flow.client_port), (each.flow.server, each.flow.server_port)
+        source, destination = ends if each.from_client else ends[::-1]
+        found.append(Row(number, each.time_ns, *source, *destination, each.seq, each.flags, each.payload, 0))
+    return found
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("nanoseconds", [False, True])
+def test_both_byte_orders_and_resolutions_of_pcap(tmp_path: Path, order: str, nanoseconds: bool) -> None:
+    segments = conversation(SAID, start_ns=1_700_000_000_000_001_000, step_ns=1_000)
+    path = written(tmp_path / "x.pcap", pcap(packets(segments), order=order, nanoseconds=nanoseconds))
+    assert rows(path) == said_rows(segments)
+
+
+@pytest.mark.parametrize("flow", [FLOW, FLOW_6], ids=["IPv4", "IPv6"])
+@pytest.mark.parametrize("link_type", [ETHERNET, RAW, 12, 14, NULL, LOOP, SLL, SLL2])
+def test_every_link_layer_with_both_ips(tmp_path: Path, link_type: int, flow: Flow) -> None:
+    segments = conversation(SAID, flow)
+    path = written(tmp_path / "x.pcap", pcap(packets(segments, link_type), link_type))
+    assert rows(path) == said_rows(segments)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("family", [10, 23, 24, 28, 30])
+def test_the_loopback_family_is_that_of_any_system_in_either_byte_order(
+    tmp_path: Path, order: str, family: int
+) -> None:
+    six = link(ip(ONE._replace(flow=FLOW_6)), NULL)[4:]
+    head = family.to_bytes(4, "little" if order == "<" else "big")
+    found = rows(capture(tmp_path, [head + six, link(ip(ONE), NULL, order=order)], NULL))
+    assert [row.src for row in found] == ["fd00::1", "10.0.0.1"]
+
+
+@pytest.mark.parametrize(("vlans", "vlan"), [((), 0), ((5,), 5), ((5, 6), 5 * 4096 + 6)])
+@pytest.mark.parametrize("flow", [FLOW, FLOW_6], ids=["IPv4", "IPv6"])
+def test_vlan_tags_are_stepped_over_and_told(tmp_path: Path, vlans: tuple[int, ...], vlan: int, flow: Flow) -> None:
+    segments = conversation(SAID, flow)
+    path = written(tmp_path / "x.pcap", pcap(packets(segments, vlans=vlans)))
+    assert rows(path) == said_rows(segments)
+    (found,) = read_segments(path)
+    assert set(found.vlan.tolist()) == {vlan} == {each.vlan for each in found.flows}
+
+
+def test_ip_and_tcp_options_and_ipv6_extension_headers_are_stepped_over(tmp_path: Path) -> None:
+    six = ONE._replace(flow=FLOW_6)
+    found = rows(
+        capture(
+            tmp_path,
+            [
+                link(ip(ONE, tcp(ONE, options=bytes(12)), options=bytes(8))),
+                link(ip(six, tcp(six, options=bytes(4)), extensions=HOP_BY_HOP_AND_ROUTING, protocol=0)),
+                link(ip(six, extensions=b"\x06\x00" + bytes(6), protocol=60)),
+            ],
+        )
+    )
+    assert [row.payload for row in found] == [b"hello"] * 3
+
+
+@pytest.mark.parametrize("flow", [FLOW, FLOW_6], ids=["IPv4", "IPv6"])
+def test_length_zero_means_all_there_is_and_padding_is_no_payload(tmp_path: Path, flow: Flow) -> None:
+    empty = conversation([], flow)
+    assert rows(written(tmp_path / "padded.pcap", pcap(packets(empty, padded=True)))) == said_rows(empty)
+    segments = conversation(exchanges(3, bytes_max=70_000), flow, segment_bytes=65_000)
+    path = written(tmp_path / "zero.pcap", pcap(packets(segments, length_zero=True)))
+    assert rows(path) == said_rows(segments)
+
+
+def test_what_the_snaplen_cut_off_is_known(tmp_path: Path) -> None:
+    segments = conversation(SAID)
+    found = rows(written(tmp_path / "x.pcap", pcap(packets(segments, snaplen=100), snaplen=100)))
+    assert [row.payload for row in found] == [each.payload[:46] for each in segments]
+    assert [row.cut_bytes for row in found] == [max(0, len(each.payload) - 46) for each in segments]
+
+
+def test_what_is_no_tcp_segment_is_counted_by_what_it_is(tmp_path: Path) -> None:
+    six = ONE._replace(flow=FLOW_6)
+    whole = link(ip(ONE))
+    path = capture(
+        tmp_path,
+        [
+            link(ip(ONE, protocol=17)),
+            whole[:12] + b"\x08\x06" + whole[14:],
+            link(ip(six, protocol=58)),
+            *(packet.data for packet in fragmented(ONE, 8)),
+            link(ip(six, protocol=44)),
+            whole[:13],
+            whole[:30],
+            whole[:50],
+            link(ip(six))[:30],
+            link(ip(six, extensions=bytes(8), protocol=0))[:55],
+            whole[:16] + b"\x00\x0a" + whole[18:],
+            whole[:46] + b"\x10" + whole[47:],
+            whole[:46] + b"\xf0" + whole[47:],
+            whole,
+        ],
+    )
+    assert [row.packet_no for row in rows(path)] == [15]
+    assert counts(path) == {"not_tcp": 3, "fragments": 3, "cut_header": 5, "bad_header": 3}
+    assert counts(capture(tmp_path, [whole] * 3, 147)) == {"unknown_link": 3}
+    assert len(rows(path, link_type=ETHERNET)) == 3
+
+
+def test_ports_and_times_are_chosen_early(tmp_path: Path) -> None:
+    other = conversation(SAID, Flow(server_port=9092))
+    segments = [*conversation(SAID), *other]
+    path = written(tmp_path / "x.pcap", pcap(packets(segments)))
+    assert [row.dport for row in rows(path, ports=[9092]) if row.dport != 40_000] == [
+        9092 for each in other if each.from_client
+    ]
+    assert len(rows(path, ports=[9092, 9093])) == len(segments)
+    assert rows(path, ports=[1]) == []
+    ends = other[2].time_ns, other[5].time_ns
+    chosen = rows(path, ports=[9092], time_from_ns=ends[0], time_to_ns=ends[1])
+    assert [row.ts_ns for row in chosen] == [each.time_ns for each in other[2:5]]
+
+
+@pytest.mark.parametrize(("name", "count"), [("controller-4.3.1", 4727), ("brokers-4.3.1", 1913)])
+def test_every_packet_of_the_real_captures_is_a_segment_whatever_the_chunk(name: str, count: int) -> None:
+    path = CAPTURES / f"{name}.pcap"
+    found = rows(path)
+    assert [row.packet_no for row in found] == list(range(1, count + 1))
+    assert counts(path) == {}
+    assert rows(path, chunk_bytes=30_000) == found
+
+
+def test_rows_have_the_schema_of_packets_and_the_place_in_the_file(tmp_path: Path) -> None:
+    segments = conversation(SAID)
+    path = written(tmp_path / "x.pcap", pcap(packets(segments)))
+    (found,) = read_segments(path)
+    batch = packet_table(found)
+    assert batch.schema == PACKETS
+    data = path.read_bytes()
+    for offset, size in zip(batch["file_offset"].to_pylist(), batch["captured_len"].to_pylist(), strict=True):
+        assert data[offset + 8 : offset + 12] == (size + 54).to_bytes(4, "little")
+    assert batch["linktype"].unique().to_pylist() == [1]
+    assert batch["vlan"].unique().to_pylist() == [0]
+
+
+def test_flows_are_told_apart_by_every_end_and_the_vlan(tmp_path: Path) -> None:
+    flows = [
+        Flow(),
+        Flow(client_port=40_001),
+        Flow(client="10.0.0.3"),
+        Flow(server_port=9092),
+        Flow(server="10.0.0.3"),
+        FLOW_6,
+        Flow("fd00::1", 40_000, "fe00::2"),
+    ]
+    listed = [link(ip(ONE._replace(flow=flow, from_client=side))) for flow in flows for side in (True, False)]
+    listed += [link(ip(ONE), vlans=[9])]
+    (found,) = read_segments(capture(tmp_path, listed * 2))
+    assert found.flow.tolist() == list(range(15)) * 2
+    assert len(set(found.flows)) == 15
