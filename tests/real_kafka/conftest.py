@@ -164,14 +164,16 @@ def create_topic() -> Callable[..., None]:
         admin = AdminClient({"bootstrap.servers": bootstrap})
         dotted = {key.replace("_", "."): value for key, value in config.items()}
         topic = NewTopic(name, num_partitions=partitions, replication_factor=replicas, config=dotted)
-        admin.create_topics([topic], operation_timeout=15)[name].result(20)
+        # A broker that runs may not have read its own records yet; librdkafka asks only once who the controller is.
+        wait_until(lambda: admin.list_topics(timeout=10).controller_id > 0, 60, f"a controller by {bootstrap}")
+        admin.create_topics([topic], operation_timeout=60)[name].result(90)
 
         def led(server: str) -> bool:
             found = AdminClient({"bootstrap.servers": server}).list_topics(name, timeout=10).topics[name].partitions
             return len(found) == partitions and all(each.leader > 0 for each in found.values())
 
         for server in bootstrap.split(","):
-            wait_until(lambda server=server: led(server), 15, f"{name} led, as {server} sees it")  # type: ignore[misc]
+            wait_until(lambda server=server: led(server), 60, f"{name} led, as {server} sees it")  # type: ignore[misc]
 
     return create
 

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import pytest
+from mockraft.kafka_processes import wait_until
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.incremental_alter_configs_request import (
@@ -97,14 +98,24 @@ def run(side: Any) -> dict[str, Any]:
     side.skip_start()
     outcomes = {}
     for case in CASES:
-        outcomes[case.name] = side.outcome(case.request, case.version)
-        outcomes[f"finalized after {case.name}"] = finalized(side)
+        outcome = outcomes[case.name] = side.outcome(case.request, case.version)
+        outcomes[f"finalized after {case.name}"] = finalized(side, outcome.records)
     return outcomes
 
 
-def finalized(side: Any) -> dict[str, int]:
-    answer = side.ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
-    return {feature.name: feature.max_version_level for feature in answer.finalized_features}
+def finalized(side: Any, records: list[Any]) -> dict[str, int]:
+    """What ApiVersions says is final, once it knows these records: Kafka publishes its image after it answers."""
+    written = {record[2]["name"]: record[2]["featureLevel"] for record in records if record[0] == "FeatureLevelRecord"}
+    found: dict[str, int] = {}
+
+    def knows() -> bool:
+        answer = side.ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
+        found.clear()
+        found.update({feature.name: feature.max_version_level for feature in answer.finalized_features})
+        return all(found.get(name, 0) == level for name, level in written.items())
+
+    wait_until(knows, 30, f"finalized features with {written}")
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +157,7 @@ def run_levels(side: Any) -> dict[str, Any]:
     for case in LEVELS:
         outcome = side.outcome(case.request, case.version)
         records = [record for record in outcome.records if record[0] != "RegisterControllerRecord"]
-        outcomes[case.name] = (outcome.answer, records, finalized(side))
+        outcomes[case.name] = (outcome.answer, records, finalized(side, records))
         if case.name == "registers the controller" and records == outcome.records:
             side.skip_start()
     return outcomes
@@ -216,7 +227,8 @@ def run_kraft(side: Any) -> dict[str, Any]:
     outcomes = {}
     for case in KRAFT_UPDATES:
         side.control_types.clear()
-        outcomes[case.name] = (side.outcome(case.request, case.version), side.control_types[:], finalized(side))
+        outcome = side.outcome(case.request, case.version)
+        outcomes[case.name] = (outcome, side.control_types[:], finalized(side, outcome.records))
     return outcomes
 
 
