@@ -13,8 +13,8 @@ from mockraft.broker_options import CommandConfig
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.exchanges import Exchange
-    from mockraft.spark_replay.replay import Outcome, Replayed
-    from mockraft.spark_replay.replay_report import Report
+    from mockraft.spark_replay.regression.replay import Options, Outcome, Replayed
+    from mockraft.spark_replay.regression.summary import Report
 
 DIFFERENT = 1
 BAD_OPTION = 2
@@ -75,8 +75,9 @@ def replay(
 ) -> None:
     """Replay; see ABOUT."""
     from mockraft.spark_replay.recording import Filter
-    from mockraft.spark_replay.replay import replay as replay_exchanges
-    from mockraft.spark_replay.replay_report import report
+    from mockraft.spark_replay.regression.plan import CAUSAL, PACED
+    from mockraft.spark_replay.regression.replay import Options
+    from mockraft.spark_replay.regression.summary import report
     from mockraft.wire.client import DisconnectedError, UnsupportedVersionError
     from mockraft.wire.errors import WireError
 
@@ -86,14 +87,16 @@ def replay(
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--filter") from None
     exchanges = exchanges_of(capture, port)
-    options: dict[str, Any] = {
-        "speed": _speed(speed),
-        "kept": kept,
-        "ignored": ignore or (),
-        "security": client_security(command_config),
-    }
+    pace = _speed(speed)
+    options = Options(
+        order=CAUSAL if pace is None else PACED,
+        speed=pace or 1.0,
+        kept=kept,
+        ignored=ignore or (),
+        security=client_security(command_config),
+    )
     try:
-        replayed = asyncio.run(_with_progress(replay_exchanges, exchanges, host, to_port, options))
+        replayed = asyncio.run(_with_progress(exchanges, host, to_port, options))
     except (DisconnectedError, UnsupportedVersionError, WireError) as error:
         typer.echo(f"mockraft replay: {error}", err=True)
         raise typer.Exit(NO_CONTROLLER) from None
@@ -133,9 +136,9 @@ def _speed(text: str) -> float | None:
     return speed
 
 
-async def _with_progress(
-    replay_exchanges: Any, exchanges: list[Exchange], host: str, port: int, options: dict[str, Any]
-) -> Replayed:
+async def _with_progress(exchanges: list[Exchange], host: str, port: int, options: Options) -> Replayed:
+    from mockraft.spark_replay.regression.replay import LEFT_OUT
+    from mockraft.spark_replay.regression.replay import replay as replay_exchanges
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -146,11 +149,10 @@ async def _with_progress(
 
         def on_outcome(outcome: Outcome) -> None:
             nonlocal different
-            different += not outcome.is_same
+            different += not outcome.is_same and outcome.status != LEFT_OUT
             progress.update(task, advance=1, description=f"to {host}:{port}, {different} different")
 
-        replayed: Replayed = await replay_exchanges(exchanges, host, port, on_outcome=on_outcome, **options)
-        return replayed
+        return await replay_exchanges(exchanges, host, port, options, on_outcome=on_outcome)
 
 
 def _write(path: Path, found: Report) -> None:

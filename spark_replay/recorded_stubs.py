@@ -1,7 +1,7 @@
 """Recorded exchanges as stubs: the same request gets the recorded answer again.
 
 A stub matches the API, its version, the client id, and the fields of the request that would be the same in another run;
-epochs, offsets, ids drawn anew and times are left out (`bindings.is_volatile`). Where the same request got different
+epochs, offsets, ids drawn anew and times are left out (`regression.classes`). Where the same request got different
 answers, they become a scenario: each answer leads to the next, and the last one stays.
 The form is that of the stub file of `mockraft serve --stubs`.
 """
@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from mockraft.spark_replay.bindings import is_volatile
 from mockraft.spark_replay.exchanges import Exchange
 from mockraft.spark_replay.recording import Filter
-from mockraft.spark_replay.replay_plan import NOT_SENT, read_exchange
+from mockraft.spark_replay.regression.captured import of_exchanges
+from mockraft.spark_replay.regression.classes import NOT_SENT, is_volatile
+from mockraft.spark_replay.regression.plan import read_exchange
 from mockraft.wire import api_keys
 from mockraft.wire.json_form import UNKNOWN_TAGS, to_json
 
@@ -59,7 +60,7 @@ def stubs_of(
     """
     left_out: Counter[tuple[str, str]] = Counter()
     answers: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {}
-    for exchange in sorted(exchanges, key=lambda each: each.request.last_time_ns if each.request else 0):
+    for exchange in of_exchanges(exchanges):
         read = NOT_RECORDED.get(exchange.api_key) or read_exchange(exchange, kept or Filter())
         name = api_keys.name(exchange.api_key)
         if isinstance(read, str):

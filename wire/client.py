@@ -75,6 +75,7 @@ class _Pending(NamedTuple):
     api_key: int
     api_version: int
     answer: asyncio.Future[Any] | _Call
+    wants_frame: bool = False
 
 
 class KafkaConnection(asyncio.Protocol):
@@ -161,6 +162,21 @@ class KafkaConnection(asyncio.Protocol):
                 await self._log_in(self._login)
             pending = self._sent(request, version)
         return await self._answer(pending, timeout_ms)
+
+    async def send_for_frame(
+        self, request: Any, *, version: int, correlation_id: int | None = None, timeout_ms: int | None = None
+    ) -> bytes:
+        """Like :meth:`send`, but gives the response's frame as it came, unread and without its length.
+
+        `correlation_id` is said in place of the connection's own next one.
+        """
+        async with self._logging_in:
+            if self._login and self._session_over_s and asyncio.get_running_loop().time() >= self._session_over_s:
+                await self._log_in(self._login)
+            if self.lost is not None:
+                raise DisconnectedError(f"the connection is closed: {self.lost}") from self.lost
+            pending = self._write(request, version, correlation_id=correlation_id, wants_frame=True)
+        return cast(bytes, await self._answer(pending, timeout_ms))
 
     def send_soon(self, request: Any, answered: Callable[[Any], None], timeout_ms: int) -> bool:
         """Send without a task and call `answered` with the response, or with the error :meth:`send` would raise.
@@ -269,25 +285,39 @@ class KafkaConnection(asyncio.Protocol):
         if self._transport is not None:
             await asyncio.shield(self._closed)
 
-    def _write(self, request: Any, version: int, call: _Call | None = None) -> _Pending:
-        if self._first_id is not None and request.api_key != api_keys.API_VERSIONS:
-            correlation_id, self._first_id = self._first_id, None
-        else:
-            correlation_id = next(self._correlation_ids)
+    def _write(
+        self,
+        request: Any,
+        version: int,
+        call: _Call | None = None,
+        *,
+        correlation_id: int | None = None,
+        wants_frame: bool = False,
+    ) -> _Pending:
+        if correlation_id is None:
+            correlation_id = self._next_id(request.api_key)
         data = write_request(request, version, correlation_id, self.client_id)
         answer = asyncio.get_running_loop().create_future() if call is None else call
-        pending = _Pending(correlation_id, request.api_key, version, answer)
+        pending = _Pending(correlation_id, request.api_key, version, answer, wants_frame)
         self._pending.append(pending)
         assert self._transport is not None
         self._transport.write(data)
         return pending
+
+    def _next_id(self, api_key: int) -> int:
+        if self._first_id is not None and api_key != api_keys.API_VERSIONS:
+            correlation_id, self._first_id = self._first_id, None
+            return correlation_id
+        return next(self._correlation_ids)
 
     def _receive_answer(self, frame: bytes) -> None:
         if not self._pending:
             raise WireError("an answer came that nothing asked for")
         pending = self._pending.popleft()
         try:
-            response = _read_response(frame, pending, self.messages)
+            response = frame if pending.wants_frame else _read_response(frame, pending, self.messages)
+            if pending.wants_frame:
+                _verify_correlation(frame, pending)
         except WireError as error:
             if not pending.answer.done():
                 pending.answer.set_exception(error)
@@ -312,12 +342,16 @@ class KafkaConnection(asyncio.Protocol):
             self._transport.close()
 
 
-def _read_response(frame: bytes, pending: _Pending, messages: Any) -> Any:
+def _verify_correlation(frame: bytes, pending: _Pending) -> None:
     if len(frame) < 4:
         raise WireError(f"a response of {len(frame)} bytes has no correlation id")
     correlation_id = int.from_bytes(frame[:4], signed=True)
     if correlation_id != pending.correlation_id:
         raise WireError(f"correlation id {correlation_id} came for request {pending.correlation_id}")
+
+
+def _read_response(frame: bytes, pending: _Pending, messages: Any) -> Any:
+    _verify_correlation(frame, pending)
     offset = 4
     if messages.response_header_version(pending.api_key, pending.api_version) >= 1:
         _, offset = ResponseHeader.read_from(frame, 1, 0)

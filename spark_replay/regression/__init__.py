@@ -1,1 +1,1 @@
-"""A captured controller's past against its next version: rules, bindings, replay, differences."""
+"""The same requests to another controller: what is renamed, what is not compared, what is a difference."""

@@ -8,8 +8,8 @@ from mockraft.spark_replay.captures import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.recording import Recording
 from mockraft.spark_replay.recording_proxy import RecordingProxy
-from mockraft.spark_replay.replay import replay
-from mockraft.spark_replay.replay_report import report
+from mockraft.spark_replay.regression.replay import replay
+from mockraft.spark_replay.regression.summary import report
 
 
 async def test_howto_capture_and_replay(tmp_path: Path) -> None:

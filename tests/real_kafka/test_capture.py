@@ -15,8 +15,8 @@ from mockraft.kafka_processes import KafkaBroker, KafkaController, random_uuid
 from mockraft.server.stubs.stub import stub
 from mockraft.spark_replay.captures import Endpoint
 from mockraft.spark_replay.exchanges import Exchange, read_exchanges
-from mockraft.spark_replay.replay import replay
-from mockraft.spark_replay.replay_report import report
+from mockraft.spark_replay.regression.replay import replay
+from mockraft.spark_replay.regression.summary import report
 from mockraft.wire import api_keys
 from mockraft.wire.connection import parse_request
 

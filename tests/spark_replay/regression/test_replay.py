@@ -9,13 +9,14 @@ from mockraft.brokers.lifecycle import BrokerState
 from mockraft.child_process import free_port
 from mockraft.server.stubs.stub import stub
 from mockraft.spark_replay.captures import Endpoint
-from mockraft.spark_replay.compare import Difference
 from mockraft.spark_replay.exchanges import Exchange, read_exchanges
 from mockraft.spark_replay.recording import Filter, Recording
 from mockraft.spark_replay.recording_proxy import RecordingProxy
-from mockraft.spark_replay.replay import Replayed, replay
-from mockraft.spark_replay.replay_plan import plan
-from mockraft.spark_replay.replay_report import NO_ANSWER, report
+from mockraft.spark_replay.regression.captured import of_exchanges
+from mockraft.spark_replay.regression.diff import CHANGED, Difference
+from mockraft.spark_replay.regression.plan import PACED, Step, steps, survey
+from mockraft.spark_replay.regression.replay import Options, Replayed, replay
+from mockraft.spark_replay.regression.summary import NO_ANSWER, report
 from mockraft.wire import api_keys, uuids
 from mockraft.wire.client import DisconnectedError, connect
 from mockraft.wire.messages.alter_client_quotas_request import (
@@ -27,7 +28,7 @@ from mockraft.wire.messages.alter_client_quotas_request import (
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
-CAPTURES = Path(__file__).parents[1] / "captures"
+CAPTURES = Path(__file__).parents[2] / "captures"
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ async def exchanges(tmp_path: Path) -> list[Exchange]:
 
 
 async def on(controller: Controller, exchanges: list[Exchange], **options: Any) -> Replayed:
-    return await replay(exchanges, controller.host, controller.port, **options)
+    return await replay(exchanges, controller.host, controller.port, Options(**options))
 
 
 async def test_a_new_controller_with_other_ids_and_offsets_gives_the_same_answers(exchanges: list[Exchange]) -> None:
@@ -74,7 +75,7 @@ async def test_a_new_controller_with_other_ids_and_offsets_gives_the_same_answer
     assert found.findings == []
     assert found.sent == found.same > 10
     for kind in ("topic id", "broker epoch", "cluster id", "port"):
-        ((captured, live),) = replayed.bindings.pairs[kind].items()
+        ((captured, live),) = replayed.renaming.pairs[kind].items()
         assert captured != live
 
 
@@ -87,8 +88,8 @@ async def test_a_lie_is_found_at_its_place_with_both_values(exchanges: list[Exch
     assert (finding.api, finding.path, finding.captured, finding.live) == ("BrokerHeartbeat", "isFenced", False, True)
     assert finding.occurrences == 1
     (outcome,) = (each for each in replayed.outcomes if not each.is_same)
-    assert outcome.differences == [Difference("isFenced", False, True)]
-    assert outcome.step.number == finding.examples[0]
+    assert list(outcome.differences) == [Difference("isFenced", CHANGED, False, True)]
+    assert outcome.number == finding.examples[0]
 
 
 async def test_a_field_that_is_ignored_is_no_difference(exchanges: list[Exchange]) -> None:
@@ -112,13 +113,13 @@ async def test_only_what_the_filter_keeps_is_sent(exchanges: list[Exchange]) -> 
     async with Controller() as controller:
         replayed = await on(controller, exchanges, kept=Filter.parse(["ApiVersions"]))
     assert {each.api for each in replayed.outcomes} == {"ApiVersions"}
-    assert ("BrokerRegistration", "--filter") in replayed.plan.left_out
+    assert ("BrokerRegistration", "--filter") in replayed.left_out
 
 
 async def test_at_a_pace_nothing_is_sent_early(exchanges: list[Exchange]) -> None:
     first = [each for each in exchanges if each.api_key != api_keys.FETCH][:6]
     async with Controller() as controller:
-        replayed = await on(controller, first, speed=1000.0)
+        replayed = await on(controller, first, order=PACED, speed=1000.0)
         arrived = [each.received_ms for each in controller.journal.exchanges()]
     assert report(replayed).findings == []
     assert arrived == sorted(arrived)
@@ -129,21 +130,18 @@ async def test_nobody_at_the_address_is_an_error(exchanges: list[Exchange]) -> N
         await replay(exchanges, "127.0.0.1", free_port())
 
 
-def test_nothing_is_sent_before_the_answers_that_had_come_before_it() -> None:
-    steps = plan(read_exchanges(CAPTURES / "controller-4.3.1.pcap", {19093})).steps
-    assert len(steps) == 858
-    assert [step.sent_ns for step in steps] == sorted(step.sent_ns for step in steps)
-    assert sorted(step.rank for step in steps) == list(range(858))
-    answers_ns = sorted(step.answered_ns for step in steps)
-    for step in steps:
-        assert step.answers_before <= step.rank
-        assert all(each < step.sent_ns for each in answers_ns[: step.answers_before])
-        assert answers_ns[step.answers_before] >= step.sent_ns
+def test_a_plan_has_the_captures_order_and_the_time_that_brokers_were_away() -> None:
+    captured = of_exchanges(read_exchanges(CAPTURES / "controller-4.3.1.pcap", {19093}))
+    known = survey(captured)
+    to_send = [step for step in steps(captured, known) if isinstance(step, Step)]
+    assert len(to_send) == 858
+    assert [step.sent_ns for step in to_send] == sorted(step.sent_ns for step in to_send)
+    assert (known.node_id, known.exchanges) == (3000, 866)
     # Two brokers were away one after the other, and one of them again: each time ten seconds are enough.
-    paces = [step.paced for step in steps if step.paced is not None]
+    paces = [step.paced for step in to_send if step.paced is not None]
     assert len({start_ns for start_ns, _ in paces}) == 3
     assert max(passed_ns for _, passed_ns in paces) == 10_000_000_000
-    assert sum(step.is_last for step in steps) == len({step.connection for step in steps})
+    assert sum(step.is_last for step in to_send) <= len({step.captured.connection for step in to_send})
 
 
 async def test_a_real_controllers_capture_has_the_same_answers() -> None:

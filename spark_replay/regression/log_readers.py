@@ -11,7 +11,8 @@ from bisect import bisect_right
 from collections import defaultdict
 from typing import Any
 
-from mockraft.spark_replay.bindings import BROKER_EPOCH, Bindings
+from mockraft.spark_replay.regression.classes import BROKER_EPOCH
+from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 
@@ -32,8 +33,8 @@ class _Reader:
 class LogReaders:
     """All readers of a replay."""
 
-    def __init__(self, bindings: Bindings) -> None:
-        self._bindings = bindings
+    def __init__(self, renaming: Renaming) -> None:
+        self._renaming = renaming
         self._readers: defaultdict[int, _Reader] = defaultdict(_Reader)
 
     def bind_fetch(self, request: Any) -> None:
@@ -55,7 +56,7 @@ class LogReaders:
         reader = self._readers[request.broker_id]
         index = bisect_right(reader.captured_ends, offset + 1) - 1
         live = reader.live_ends[index] - 1
-        live_epoch = self._bindings.live(BROKER_EPOCH, captured_epoch)
+        live_epoch = self._renaming.live(BROKER_EPOCH, captured_epoch)
         if offset < captured_epoch:
             live = min(live, live_epoch - 1)
         elif live <= live_epoch:

@@ -7,11 +7,12 @@ a replayed CreateTopics asks for what came of that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from mockraft.spark_replay.bindings import TOPIC_ID, Bindings
-from mockraft.wire import api_keys, metadata_log_frame, record_batch, uuids
+from mockraft.spark_replay.regression.classes import TOPIC_ID
+from mockraft.spark_replay.regression.renaming import Renaming
+from mockraft.wire import metadata_log_frame, record_batch, uuids
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment
 from mockraft.wire.records.partition_record import PartitionRecord
@@ -23,29 +24,35 @@ _TOPIC, _PARTITION = (
 
 
 class CapturedLog:
-    """The topics of a capture; `responses` are its (API key, response), those of other APIs are passed over."""
+    """The topics of a capture, as the answers to its Fetches tell of them."""
 
-    def __init__(self, responses: Iterable[tuple[int, Any]]) -> None:
+    def __init__(self) -> None:
         # Ids by name, in the order of creation: a name may be used again. Captured ones, and live ones so far.
         self._ids: dict[str, list[bytes]] = {}
         self._live_ids: dict[str, list[bytes]] = {}
         self._replicas: dict[bytes, dict[int, list[int]]] = {}
-        for api_key, response in responses:
-            for record in _records(response) if api_key == api_keys.FETCH else ():
-                if record.api_key == TopicRecord.api_key:
-                    _add(self._ids.setdefault(record.name, []), record.topic_id)
-                else:
-                    # The first one is the creation; a broker that reads later reads it again.
-                    self._replicas.setdefault(record.topic_id, {}).setdefault(record.partition_id, record.replicas)
-        self.topic_ids = {uuids.text_of(topic_id) for ids in self._ids.values() for topic_id in ids}
 
-    def learn_topics(self, response: Any, bindings: Bindings) -> None:
+    @property
+    def topic_ids(self) -> set[str]:
+        """The ids of all topics in the captured log, as text."""
+        return {uuids.text_of(topic_id) for ids in self._ids.values() for topic_id in ids}
+
+    def read(self, response: Any) -> None:
+        """Take a captured answer to Fetch."""
+        for record in _records(response):
+            if record.api_key == TopicRecord.api_key:
+                _add(self._ids.setdefault(record.name, []), record.topic_id)
+            else:
+                # The first one is the creation; a broker that reads later reads it again.
+                self._replicas.setdefault(record.topic_id, {}).setdefault(record.partition_id, record.replicas)
+
+    def learn_topics(self, response: Any, renaming: Renaming) -> None:
         """Pair the topics that a live answer to Fetch tells of."""
         for record in _records(response):
             if record.api_key == TopicRecord.api_key:
                 _add(self._live_ids.setdefault(record.name, []), record.topic_id)
                 for pair in zip(self._ids.get(record.name, ()), self._live_ids[record.name], strict=False):
-                    bindings.learn(TOPIC_ID, *map(uuids.text_of, pair))
+                    renaming.learn(TOPIC_ID, *map(uuids.text_of, pair))
 
     def put_replicas(self, request: Any, response: Any) -> None:
         """Give the topics of a CreateTopics request, in place, the replicas they got as `response` says it."""

@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from typing import Any, NamedTuple
 
-from mockraft.spark_replay.bindings import Bindings
-from mockraft.spark_replay.compare import ABSENT, Difference
-from mockraft.spark_replay.replay import Outcome, Replayed
+from mockraft.spark_replay.regression.diff import ABSENT, MISSING, Difference
+from mockraft.spark_replay.regression.renaming import Renaming
+from mockraft.spark_replay.regression.replay import Outcome, Replayed
 
 EXAMPLES_MAX = 5
 NO_ANSWER = "(no answer)"
@@ -43,7 +43,7 @@ class Report(NamedTuple):
     apis: list[ApiCount]
     findings: list[Finding]
     left_out: Counter[tuple[str, str]]
-    bindings: Bindings
+    renaming: Renaming
 
     @property
     def sent(self) -> int:
@@ -83,7 +83,7 @@ class Report(NamedTuple):
                 for each in self.findings
             ],
             "leftOut": [{"api": api, "why": why, "count": count} for (api, why), count in self.left_out.items()],
-            "bound": {kind: len(pairs) for kind, pairs in self.bindings.pairs.items()},
+            "bound": {kind: len(pairs) for kind, pairs in self.renaming.pairs.items()},
         }
 
 
@@ -93,22 +93,22 @@ def report(replayed: Replayed) -> Report:
     findings: dict[tuple[str, str, str, str], Finding] = {}
     for outcome in replayed.outcomes:
         by_api.setdefault(outcome.api, []).append(outcome)
-        found = outcome.differences
+        found = list(outcome.differences)
         if outcome.failure is not None:
-            found = [Difference(NO_ANSWER, ABSENT, outcome.failure)]
+            found = [Difference(NO_ANSWER, MISSING, ABSENT, outcome.failure)]
         for each in found:
             path = _ELEMENT.sub("[]", each.path)
             key = outcome.api, path, repr(each.captured), repr(each.live)
             known = findings.get(key) or Finding(outcome.api, path, each.captured, each.live, 0, [])
             if len(known.examples) < EXAMPLES_MAX:
-                known.examples.append(outcome.step.number)
+                known.examples.append(outcome.number)
             findings[key] = known._replace(occurrences=known.occurrences + 1)
     counts = [_count(api, outcomes) for api, outcomes in by_api.items()]
     return Report(
         sorted(counts, key=lambda each: (-each.sent, each.api)),
         sorted(findings.values(), key=lambda each: (-each.occurrences, each.api, each.path)),
-        replayed.plan.left_out,
-        replayed.bindings,
+        replayed.left_out,
+        replayed.renaming,
     )
 
 

@@ -1,0 +1,123 @@
+"""A captured request with its response, as replays take them, whatever they were read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mockraft.wire import api_keys, messages
+from mockraft.wire.connection import Request, parse_request, read_response_body
+from mockraft.wire.errors import WireError
+from mockraft.wire.messages.response_header import ResponseHeader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from mockraft.spark_replay.exchanges import Exchange
+
+ROWS_AT_ONCE = 256
+
+
+class Captured(NamedTuple):
+    """One exchange with the columns of `schemas.EXCHANGES`; `number` counts the session's from 1.
+
+    `request` and `response` are frames without their length; either is None where the capture lacks it.
+    """
+
+    number: int
+    conn_id: int
+    incarnation: int
+    client: str
+    client_port: int
+    server: str
+    server_port: int
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    request_frame_no: int | None
+    response_frame_no: int | None
+    request_ts_ns: int
+    response_ts_ns: int
+    request: bytes | None
+    response: bytes | None
+
+    @property
+    def connection(self) -> tuple[int, int]:
+        """What tells its connection from others."""
+        return self.conn_id, self.incarnation
+
+    @property
+    def api(self) -> str:
+        """Name of the API; `?` without a request."""
+        return api_keys.name(self.api_key) if self.request is not None else "?"
+
+    def read_request(self) -> tuple[Request, Any]:
+        """Header and body of the request. WireError when it cannot be read."""
+        header = parse_request(self.request or b"")
+        return header, messages.request(self.api_key).read(header.frame[header.body_offset :], self.api_version)
+
+    def read_response(self) -> Any:
+        """The body of the response. WireError when it cannot be read."""
+        return read_frame(self.response or b"", self.api_key, self.api_version)
+
+
+def read_frame(frame: bytes, api_key: int, api_version: int) -> Any:
+    """The body of a response frame. WireError when it cannot be read."""
+    if len(frame) < 4:
+        raise WireError(f"a response of {len(frame)} bytes has no correlation id")
+    offset = 4
+    if messages.response_header_version(api_key, api_version) >= 1:
+        _, offset = ResponseHeader.read_from(frame, 1, 0)
+    return read_response_body(frame, offset, api_key, api_version)
+
+
+def of_exchanges(exchanges: Iterable[Exchange]) -> list[Captured]:
+    """Exchanges of `read_exchanges`, in the order of sending and numbered by it."""
+    given = list(exchanges)
+    given.sort(key=lambda each: each.request.last_time_ns if each.request else 0)
+    return [_of_exchange(number, exchange) for number, exchange in enumerate(given, start=1)]
+
+
+def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Captured]:
+    """Rows of `schemas.EXCHANGES`, numbered as they come; they are in the order of sending already.
+
+    A few hundred rows at once are Python objects; the rest stays in its Arrow batch.
+    """
+    names = Captured._fields[1:]
+    number = 0
+    for batch in batches:
+        columns = batch.select(list(names))
+        for start in range(0, columns.num_rows, ROWS_AT_ONCE):
+            part = columns.slice(start, ROWS_AT_ONCE)
+            for row in zip(*(column.to_pylist() for column in part.columns), strict=True):
+                number += 1
+                yield Captured(number, *row)
+
+
+def _of_exchange(number: int, exchange: Exchange) -> Captured:
+    request, response = exchange.request, exchange.response
+    frame = request or response
+    assert frame is not None
+    client, server = frame.connection.client, frame.connection.server
+    key = " ".join(map(str, sorted(frame.connection[:2])))
+    sent_ns = request.last_time_ns if request else 0
+    return Captured(
+        number,
+        int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big", signed=True),
+        frame.connection.incarnation,
+        client.host,
+        client.port,
+        server.host,
+        server.port,
+        exchange.api_key,
+        exchange.api_version,
+        exchange.correlation_id,
+        None,
+        request.number if request else None,
+        response.number if response else None,
+        sent_ns,
+        max(response.last_time_ns, sent_ns) if response else sent_ns,
+        request.data if request else None,
+        response.data if response else None,
+    )

@@ -1,0 +1,193 @@
+"""Classes of values that are other ones in the next run of the same thing, and the class of every field of Kafka's.
+
+A class is *renamed* (captured and live values are paired), *masked* (not compared at all), or has no order. A field
+that is in none is compared as it is. What a field is follows from its type and Kafka's name for it, so that a new
+message is classified when its schema is there; `rules` makes the list, and a file may say otherwise.
+"""
+
+from __future__ import annotations
+
+from mockraft.spark_replay.endpoints import RAFT_APIS
+from mockraft.wire import api_keys
+from mockraft.wire.schema_files import FieldSpec
+
+COMPARED = "compared"
+IGNORED = "ignored"
+ANY_ORDER = "any order"
+
+THROTTLE, TIME, ERROR_TEXT = "throttle", "time", "error text"
+MASKED = {
+    THROTTLE: "how long a quota held the answer back",
+    TIME: "a point in time",
+    ERROR_TEXT: "text for people",
+    IGNORED: "said so in the rules file",
+}
+"""Classes that are not compared, and what they are."""
+
+CLUSTER_ID, BROKER_EPOCH, TOPIC_ID, DIRECTORY_ID, INCARNATION_ID, PRODUCER_ID, SESSION_ID, MEMBER_ID, UUID = (
+    "cluster id",
+    "broker epoch",
+    "topic id",
+    "directory id",
+    "incarnation id",
+    "producer id",
+    "session id",
+    "member id",
+    "uuid",
+)
+TOKEN_ID, TOKEN_HMAC, QUORUM_EPOCH, HOST, PORT, LOG_OFFSET, LOG_BYTES = (
+    "token id",
+    "token hmac",
+    "quorum epoch",
+    "host",
+    "port",
+    "log offset",
+    "log bytes",
+)
+ONE_TO_ONE = frozenset(
+    {
+        CLUSTER_ID,
+        BROKER_EPOCH,
+        TOPIC_ID,
+        DIRECTORY_ID,
+        INCARNATION_ID,
+        PRODUCER_ID,
+        SESSION_ID,
+        MEMBER_ID,
+        UUID,
+        TOKEN_ID,
+        TOKEN_HMAC,
+    }
+)
+"""Classes whose captured and live values are a bijection over the whole run."""
+
+MANY_TO_ONE = {
+    QUORUM_EPOCH: "the capture's elections need not happen again, so several of its epochs may be one live epoch",
+    HOST: "several controllers of a capture may be one here",
+    PORT: "several controllers of a capture may be one here",
+}
+"""Classes in which a captured value has one live partner, but not the other way round, and why."""
+
+ONLY_WHETHER = {
+    LOG_OFFSET: "two controllers write other NoOpRecords in between, so only whether there is an offset is compared",
+    LOG_BYTES: "two controllers cut the log into other batches, so only whether there is a log is compared",
+}
+"""Classes of which only null, -1 or a value is compared, and why."""
+
+CLASSES = frozenset({COMPARED, ANY_ORDER, *MASKED, *ONE_TO_ONE, *MANY_TO_ONE, *ONLY_WHETHER})
+"""All classes, by the names that a rules file says."""
+
+FIXED = (None, -1, 0, "", "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ")
+"""Values that are never renamed: no value, and the ids that mean something (UNASSIGNED, the metadata topic)."""
+
+_BY_NAME = {
+    "throttleTimeMs": THROTTLE,
+    "errorMessage": ERROR_TEXT,
+    "clusterId": CLUSTER_ID,
+    "brokerEpoch": BROKER_EPOCH,
+    "previousBrokerEpoch": BROKER_EPOCH,
+    "producerIdStart": PRODUCER_ID,
+    "producerId": PRODUCER_ID,
+    "sessionId": SESSION_ID,
+    "memberId": MEMBER_ID,
+    "tokenId": TOKEN_ID,
+    "hmac": TOKEN_HMAC,
+    "finalizedFeaturesEpoch": LOG_OFFSET,
+}
+_OF_THE_QUORUM = {
+    "leaderEpoch": QUORUM_EPOCH,
+    "currentLeaderEpoch": QUORUM_EPOCH,
+    "lastFetchedEpoch": QUORUM_EPOCH,
+    "lastEpoch": QUORUM_EPOCH,
+    "highWatermark": LOG_OFFSET,
+    "lastStableOffset": LOG_OFFSET,
+    "logStartOffset": LOG_OFFSET,
+    "logEndOffset": LOG_OFFSET,
+    "lastOffset": LOG_OFFSET,
+    "divergingEpoch": LOG_OFFSET,
+    "snapshotId": LOG_OFFSET,
+    "size": LOG_OFFSET,
+    "position": LOG_OFFSET,
+    "unalignedRecords": LOG_BYTES,
+}
+_OF_ENDPOINTS = {"host": HOST, "port": PORT}
+_ENDPOINTS = ("nodeEndpoints", "listeners", "brokers")
+
+
+def class_of(field: FieldSpec, parent: str, api_key: int, *, is_request: bool) -> str:
+    """The class of a field of an API's request or response; `parent` is the field it is in, empty at the top."""
+    name = field.json_name
+    found = _BY_NAME.get(name)
+    if found is None and api_key in RAFT_APIS:
+        found = _OF_THE_QUORUM.get(name)
+    if found is None and parent in _ENDPOINTS and not is_request:
+        found = _OF_ENDPOINTS.get(name)
+    if found is None and field.kind == "records":
+        found = LOG_BYTES
+    if found is None and field.kind == "uuid":
+        found = _class_of_uuid(name)
+    if found is None and field.kind == "int64" and name.endswith(("Timestamp", "TimestampMs", "TimeMs")):
+        found = TIME
+    if is_request and found in (*MASKED, *ONLY_WHETHER, HOST, PORT):
+        return COMPARED
+    return found or COMPARED
+
+
+def _class_of_uuid(name: str) -> str:
+    lowered = name.lower()
+    if lowered in ("topicid", "topicids"):
+        return TOPIC_ID
+    if lowered == "incarnationid":
+        return INCARNATION_ID
+    return DIRECTORY_ID if "dir" in lowered else UUID
+
+
+VOLATILE_IN_REQUESTS = frozenset(
+    {
+        *(name for name, found in _BY_NAME.items() if found in ONE_TO_ONE),
+        "topicId",
+        "topicIds",
+        "incarnationId",
+        "replicaDirectoryId",
+        "voterDirectoryId",
+        "currentLeaderEpoch",
+        "lastFetchedEpoch",
+        "leaderEpoch",
+        "partitionEpoch",
+        "fetchOffset",
+        "highWatermark",
+        "logStartOffset",
+        "currentMetadataOffset",
+        "position",
+        "snapshotId",
+        "directoryId",
+        "logDirs",
+        "offlineLogDirs",
+        "cordonedLogDirs",
+        "directories",
+        "requestData",
+        "requestPrincipal",
+        "clientHostAddress",
+        "timeoutMs",
+        "maxWaitMs",
+        "port",
+        "topicsData",
+        "features",  # in Java's order of a HashMap
+    }
+)
+
+
+def is_volatile(field: str) -> bool:
+    """Whether a field of a request would be another in the next run of the same thing."""
+    return field in VOLATILE_IN_REQUESTS or field.endswith(("TimestampMs", "Timestamp"))
+
+
+NOT_SENT = {
+    api_keys.VOTE: "between controllers",
+    api_keys.BEGIN_QUORUM_EPOCH: "between controllers",
+    api_keys.END_QUORUM_EPOCH: "between controllers",
+    api_keys.CONTROLLER_REGISTRATION: "between controllers",
+    api_keys.SASL_HANDSHAKE: "log in with --command-config",
+    api_keys.SASL_AUTHENTICATE: "log in with --command-config",
+}
+"""APIs that are left out of a replay, and why."""

@@ -1,0 +1,160 @@
+"""Two answers to the same request, field by field, by the rules.
+
+What the rules excuse is a difference as well, of kind `volatile_ok` and with the rule's name: a rule that was never
+needed can be told by that, and so can why two answers with other bytes are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from mockraft.spark_replay.regression.classes import (
+    ANY_ORDER,
+    ERROR_TEXT,
+    IGNORED,
+    MANY_TO_ONE,
+    MASKED,
+    ONE_TO_ONE,
+    ONLY_WHETHER,
+)
+from mockraft.spark_replay.regression.renaming import Renaming
+from mockraft.spark_replay.regression.rules import Node, Rules
+
+MISSING, EXTRA, CHANGED, ORDER, VOLATILE_OK = "missing", "extra", "changed", "order", "volatile_ok"
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "absent"
+
+
+ABSENT: Final = _Absent()
+"""The value of a field or element that one side has not."""
+
+
+class Difference(NamedTuple):
+    """A place where a live answer is not as the captured one.
+
+    `path` is like `topics[0].errorCode` (elements that have a name or number by that: `topics[t].errorCode`),
+    `captured` what was due there (an id's live partner where one is known); `rule` is empty for a plain field.
+    """
+
+    path: str
+    kind: str
+    captured: Any
+    live: Any
+    rule: str = ""
+
+
+def diff(captured: Any, live: Any, node: Node, renaming: Renaming) -> Iterator[Difference]:
+    """Where two answers' JSON trees differ; pairs of ids and epochs are learnt on the way, see `renaming`.
+
+    `node` is the response's, `Rules.response(api_key, version)`.
+    """
+    return _diff(captured, live, node, renaming, "")
+
+
+def diff_of(captured: Any, live: Any, api_key: int, version: int, rules: Rules, renaming: Renaming) -> list[Difference]:
+    """The same by API key and version, without what the rules excuse."""
+    found = diff(captured, live, rules.response(api_key, version), renaming)
+    return [each for each in found if each.kind != VOLATILE_OK]
+
+
+def _diff(captured: Any, live: Any, node: Node | None, renaming: Renaming, path: str) -> Iterator[Difference]:
+    rule = node.rule if node else None
+    kind = rule.kind if rule else ""
+    name = rule.name if rule else ""
+    if kind in MASKED:
+        if captured != live:
+            # A text for people may be there or not; whether there is a time is said by the controller.
+            strict = kind not in (ERROR_TEXT, IGNORED) and (captured is None) != (live is None)
+            yield Difference(path, CHANGED if strict else VOLATILE_OK, captured, live, name)
+    elif kind in ONLY_WHETHER:
+        if captured != live:
+            same = _is_told(captured) == _is_told(live)
+            yield Difference(path, VOLATILE_OK if same else CHANGED, captured, live, name)
+    elif isinstance(captured, dict) and isinstance(live, dict):
+        for field in (*captured, *(field for field in live if field not in captured)):
+            place = f"{path}.{field}" if path else field
+            inner = node.fields.get(field) if node else None
+            ours, theirs = captured.get(field, ABSENT), live.get(field, ABSENT)
+            if ours is ABSENT or theirs is ABSENT:
+                yield _one_sided(place, ours, theirs, inner)
+            else:
+                yield from _diff(ours, theirs, inner, renaming, place)
+    elif isinstance(captured, list) and isinstance(live, list):
+        yield from _arrays(captured, live, node, renaming, path)
+    elif kind in ONE_TO_ONE or kind in MANY_TO_ONE:
+        holds = renaming.learn(kind, captured, live)
+        if holds and captured != live:
+            yield Difference(path, VOLATILE_OK, captured, live, name)
+        elif not holds:
+            yield Difference(path, CHANGED, renaming.pairs.get(kind, {}).get(captured, captured), live, name)
+    elif captured != live:
+        yield Difference(path, CHANGED, captured, live)
+
+
+def _one_sided(path: str, captured: Any, live: Any, node: Node | None) -> Difference:
+    excused = node is not None and (node.rule.kind in MASKED or node.rule.kind in ONLY_WHETHER)
+    kind = VOLATILE_OK if excused else MISSING if live is ABSENT else EXTRA
+    return Difference(path, kind, captured, live, node.rule.name if excused and node else "")
+
+
+def _is_told(value: Any) -> Any:
+    """What is compared of an offset or of the log: null, -1, or that there is something."""
+    return value if value in (None, -1, ABSENT) else "told"
+
+
+def _arrays(
+    captured: list[Any], live: list[Any], node: Node | None, renaming: Renaming, path: str
+) -> Iterator[Difference]:
+    keys = node.keys if node else ()
+    ours, theirs = _by_key(captured, keys), _by_key(live, keys)
+    if ours is None or theirs is None:
+        if captured != live and len(captured) == len(live) and not any(isinstance(e, dict | list) for e in captured):
+            renamed = node is not None and (node.rule.kind in ONE_TO_ONE or node.rule.kind in MANY_TO_ONE)
+            if not renamed and sorted(map(repr, captured)) == sorted(map(repr, live)):
+                yield _order(path, captured, live, node)
+                return
+        for index in range(max(len(captured), len(live))):
+            place = f"{path}[{index}]"
+            if index >= len(captured) or index >= len(live):
+                missing = index >= len(live)
+                yield _one_sided(
+                    place, captured[index] if missing else ABSENT, ABSENT if missing else live[index], None
+                )
+            else:
+                yield from _diff(captured[index], live[index], node, renaming, place)
+        return
+    both = [key for key in ours if key in theirs]
+    if both != [key for key in theirs if key in ours]:
+        yield _order(path, [_text(key) for key in both], [_text(key) for key in theirs if key in ours], node)
+    for key in (*ours, *(each for each in theirs if each not in ours)):
+        place = f"{path}[{_text(key)}]"
+        if key in both:
+            yield from _diff(ours[key], theirs[key], node, renaming, place)
+        else:
+            yield _one_sided(place, ours.get(key, ABSENT), theirs.get(key, ABSENT), None)
+
+
+def _order(path: str, captured: list[Any], live: list[Any], node: Node | None) -> Difference:
+    excused = node is not None and node.rule.kind == ANY_ORDER
+    return Difference(
+        path, VOLATILE_OK if excused else ORDER, captured, live, node.rule.name if excused and node else ""
+    )
+
+
+def _text(key: tuple[Any, ...]) -> str:
+    return ",".join(map(str, key))
+
+
+def _by_key(elements: list[Any], keys: tuple[tuple[str, ...], ...]) -> dict[tuple[Any, ...], Any] | None:
+    """The elements by what tells them apart; None where nothing does."""
+    if not all(isinstance(each, dict) for each in elements):
+        return None
+    for names in keys:
+        if all(each.get(name) not in (None, "") for each in elements for name in names):
+            found = {tuple(each[name] for name in names): each for each in elements}
+            return found if len(found) == len(elements) else None
+    return None

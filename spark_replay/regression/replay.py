@@ -1,0 +1,371 @@
+"""Send a capture's requests to a live controller, and compare its answers with the captured ones.
+
+Each captured connection has a live one. See `plan` for the order, `renaming` for ids and epochs, `log_readers`
+for offsets, `captured_log` for topics and what was drawn by chance. In a request of Envelope, and in its answer,
+the forwarded one is bound and compared as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from mockraft.spark_replay.exchanges import Exchange
+from mockraft.spark_replay.recording import Filter
+from mockraft.spark_replay.regression.captured import Captured, of_exchanges, read_frame
+from mockraft.spark_replay.regression.classes import CLUSTER_ID
+from mockraft.spark_replay.regression.diff import VOLATILE_OK, Difference
+from mockraft.spark_replay.regression.plan import CAUSAL, CONNECTION, ORDERS, Step, Survey, steps, survey
+from mockraft.spark_replay.regression.renaming import Renaming
+from mockraft.spark_replay.regression.requests import Translation
+from mockraft.spark_replay.regression.rules import Rules
+from mockraft.wire import api_keys
+from mockraft.wire.client import DisconnectedError, KafkaConnection, RequestTimedOutError, connect
+from mockraft.wire.client_security import ClientSecurity
+from mockraft.wire.errors import WireError
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+ANSWER_TIMEOUT_MS = 10_000
+FETCH_WAIT_MS = 500
+READINGS_MAX = 6
+STEPS_AHEAD_MAX = 256
+"""How many steps are read and not answered yet: what a replay holds of a session at once."""
+
+OK, TIMEOUT, CLOSED, ERROR, LEFT_OUT = "ok", "timeout", "closed", "error", "left_out"
+_CONTROLLERS = 2
+
+
+class Outcome(NamedTuple):
+    """What came of one exchange: the places where the answers differ, or why there is none (`failure`).
+
+    `status` is ok, timeout, closed, error or left_out; `excused` are the differences that the rules excuse; times are
+    nanoseconds since 1970; `response` is the live frame without its length.
+    """
+
+    captured: Captured
+    status: str
+    failure: str | None
+    differences: Sequence[Difference]
+    excused: Sequence[Difference] = ()
+    sent_ns: int = 0
+    received_ns: int = 0
+    response: bytes | None = None
+
+    @property
+    def number(self) -> int:
+        """The exchange's number in its session."""
+        return self.captured.number
+
+    @property
+    def api(self) -> str:
+        """Name of the API."""
+        return self.captured.api
+
+    @property
+    def latency_ns(self) -> int:
+        """How long the answer took."""
+        return self.received_ns - self.sent_ns
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the answer is the captured one, ids and epochs aside."""
+        return self.status == OK and not self.differences
+
+
+class Replayed(NamedTuple):
+    """All outcomes in the order in which answers came, what was left out by (API, why), and the pairs learnt."""
+
+    outcomes: list[Outcome]
+    left_out: Counter[tuple[str, str]]
+    renaming: Renaming
+
+
+class Options(NamedTuple):
+    """How to replay.
+
+    Args:
+        order: connection, causal or paced.
+        speed: with paced, 1 for the capture's pace, 10 for ten times that.
+        rules: what is compared how.
+        kept: which APIs are sent.
+        ignored: names of fields, or `Api:field`, that are not compared.
+        security: how to log in.
+        answer_timeout_ms: how long to wait for an answer beyond what the request itself allows.
+    """
+
+    order: str = CAUSAL
+    speed: float = 1.0
+    rules: Rules | None = None
+    kept: Filter | None = None
+    ignored: Collection[str] = ()
+    security: ClientSecurity | None = None
+    answer_timeout_ms: int = ANSWER_TIMEOUT_MS
+
+
+async def replay(
+    exchanges: Iterable[Exchange | Captured],
+    host: str,
+    port: int,
+    options: Options | None = None,
+    *,
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
+) -> Replayed:
+    """Replay a capture of one cluster on the controller at host and port; `on_outcome` is told as exchanges are over.
+
+    Raises:
+        DisconnectedError: nobody answers at host and port.
+    """
+    given = list(exchanges)
+    captured = [each for each in given if isinstance(each, Captured)]
+    captured = captured or of_exchanges(each for each in given if isinstance(each, Exchange))
+    outcomes: list[Outcome] = []
+    left_out: Counter[tuple[str, str]] = Counter()
+
+    def keep(outcome: Outcome) -> None:
+        if outcome.status == LEFT_OUT:
+            left_out[outcome.api, str(outcome.failure)] += 1
+        else:
+            outcomes.append(outcome)
+        on_outcome(outcome)
+
+    renaming = await replay_steps(lambda: captured, host, port, options or Options(), keep)
+    return Replayed(outcomes, left_out, renaming)
+
+
+async def replay_steps(
+    source: Callable[[], Iterable[Captured]],
+    host: str,
+    port: int,
+    options: Options,
+    on_outcome: Callable[[Outcome], None],
+    known: Survey | None = None,
+) -> Renaming:
+    """The same for a session of any length: `source` gives it from its start as often as it is called.
+
+    Raises:
+        DisconnectedError: nobody answers at host and port.
+        ValueError: there is no such order.
+    """
+    if options.order not in ORDERS:
+        raise ValueError(f"there is no order {options.order!r}; there are {', '.join(ORDERS)}")
+    known = known or survey(source(), options.kept)
+    run = _Run(known, host, port, options, on_outcome)
+    await run.begin()
+    try:
+        for step in steps(source(), known):
+            if isinstance(step, Step):
+                await run.take(step)
+            else:
+                on_outcome(Outcome(step[0], LEFT_OUT, step[1], ()))
+        await run.all_over()
+    finally:
+        await run.end()
+    return run.translation.renaming
+
+
+class _Run:
+    """A replay that is under way."""
+
+    def __init__(
+        self, known: Survey, host: str, port: int, options: Options, on_outcome: Callable[[Outcome], None]
+    ) -> None:
+        self.known = known
+        self.host = host
+        self.port = port
+        self.options = options
+        self.speed = options.speed if options.order not in (CAUSAL, CONNECTION) else None
+        self.on_outcome = on_outcome
+        self.translation = Translation(options.rules or Rules(), known)
+        self._connections: dict[tuple[int, int], KafkaConnection] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        # Steps that are not over, by number: when the captured answer came, and what is done when this one has.
+        self._open: dict[int, tuple[int, asyncio.Future[None]]] = {}
+        self._queues: dict[tuple[int, int], deque[Step]] = {}
+        self._topics_to_come = known.log.topic_ids
+        self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # Where the stretch of time that keeps the capture's pace begins, captured and on the loop's clock.
+        self._paced_from: tuple[int, float] = (-1, 0.0)
+        self._began_s = 0.0
+
+    async def begin(self) -> None:
+        """Ask who is there: the live cluster id is not in every answer that needs it."""
+        wait_ms = self.options.answer_timeout_ms
+        connection = await connect(self.host, self.port, security=self.options.security, request_timeout_ms=wait_ms)
+        try:
+            cluster = await connection.send(DescribeClusterRequest(endpoint_type=_CONTROLLERS))
+        finally:
+            await connection.close()
+        if self.known.cluster_id is not None:
+            self.translation.renaming.learn(CLUSTER_ID, self.known.cluster_id, cluster.cluster_id)
+        self._began_s = asyncio.get_running_loop().time()
+
+    async def end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._broken.cancel()
+        for connection in self._connections.values():
+            await connection.close()
+
+    async def take(self, step: Step) -> None:
+        """Send one request when its time has come; in the order of connections, put it in its connection's queue."""
+        while len(self._open) >= STEPS_AHEAD_MAX:
+            await self._wait_for([next(iter(self._open.values()))[1]])
+        earlier = self._answers_before(step)
+        self._open[step.number] = step.answered_ns, asyncio.get_running_loop().create_future()
+        if self.options.order != CONNECTION:
+            await self._wait_for(earlier)
+            await self._send(step)
+            return
+        queue = self._queues.get(step.captured.connection)
+        if queue is not None:
+            queue.append(step)
+            return
+        self._queues[step.captured.connection] = deque([step])
+        self._start(self._work(step.captured.connection))
+
+    async def all_over(self) -> None:
+        """Wait until every request is answered, or is known not to be."""
+        while self._open:
+            await self._wait_for([over for _, over in self._open.values()])
+
+    def _answers_before(self, step: Step) -> list[asyncio.Future[None]]:
+        return [over for answered_ns, over in self._open.values() if answered_ns < step.sent_ns]
+
+    async def _wait_for(self, futures: list[asyncio.Future[None]]) -> None:
+        """Wait until all of these are done, or the replay is broken."""
+        left: set[asyncio.Future[None]] = {each for each in futures if not each.done()}
+        while left:
+            done, _ = await asyncio.wait({*left, self._broken}, return_when=asyncio.FIRST_COMPLETED)
+            if self._broken in done:
+                self._broken.result()
+            left -= done
+
+    async def _work(self, connection: tuple[int, int]) -> None:
+        """Send a connection's steps as they come, each when the connection's earlier answers are there."""
+        queue = self._queues[connection]
+        sent: list[tuple[int, asyncio.Future[None]]] = []
+        while queue:
+            step = queue.popleft()
+            sent = [each for each in sent if not each[1].done()]
+            await self._wait_for([over for answered_ns, over in sent if answered_ns < step.sent_ns])
+            self.translation.request(step, may_wait=True)
+            if self.translation.renaming.missing & (self.known.epochs | self._topics_to_come):
+                await self._wait_for(
+                    [over for number, (ns, over) in self._open.items() if ns < step.sent_ns and number != step.number]
+                )
+            sent.append(self._open[step.number])
+            await self._send(step)
+        del self._queues[connection]
+
+    async def _send(self, step: Step) -> None:
+        loop = asyncio.get_running_loop()
+        if (due_s := self._due_s(step, loop.time())) is not None:
+            await asyncio.sleep(max(0.0, due_s - loop.time()))
+        translation = self.translation
+        try:
+            request = translation.request(step, may_wait=self.speed is not None)
+            for _ in range(READINGS_MAX):
+                if not translation.renaming.missing & self._topics_to_come:
+                    break
+                await self._read_on()
+                request = translation.request(step, may_wait=self.speed is not None)
+            # What has not come by now never will: the live controller refused to create it.
+            self._topics_to_come -= translation.renaming.missing
+            connection = await self._connection(step)
+        except (WireError, DisconnectedError) as error:
+            self._over(_failed(step.captured, error, 0))
+            return
+        self._start(self._exchange(step, request, connection))
+        # The task writes before anything else is sent.
+        await asyncio.sleep(0)
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    async def _read_on(self) -> None:
+        """Let the reader that fetched last fetch once more: a request speaks of a topic that it has not read of yet."""
+        translation = self.translation
+        if translation.last_fetch is None:
+            return
+        request, version = translation.last_fetch
+        translation.readers.bind_fetch(request)
+        request.max_wait_ms = FETCH_WAIT_MS
+        connection = await connect(self.host, self.port, handshake=False, security=self.options.security)
+        try:
+            answer = await connection.send(request, version=version, timeout_ms=self.options.answer_timeout_ms)
+        finally:
+            await connection.close()
+        translation.readers.read(request, answer)
+        translation.log.learn_topics(answer, translation.renaming)
+
+    def _due_s(self, step: Step, now_s: float) -> float | None:
+        """When to send this, on the loop's clock; None for at once."""
+        if self.speed is not None:
+            return self._began_s + (step.sent_ns - self.known.first_ns) / 1e9 / self.speed
+        if step.paced is None:
+            return None
+        start_ns, passed_ns = step.paced
+        if self._paced_from[0] != start_ns:
+            self._paced_from = start_ns, now_s
+        return self._paced_from[1] + passed_ns / 1e9
+
+    async def _connection(self, step: Step) -> KafkaConnection:
+        key = step.captured.connection
+        connection = self._connections.get(key)
+        if connection is None or not connection.is_open:
+            connection = self._connections[key] = await connect(
+                self.host,
+                self.port,
+                client_id=step.request.client_id,
+                handshake=False,
+                security=self.options.security,
+            )
+        connection.client_id = step.request.client_id
+        return connection
+
+    async def _exchange(self, step: Step, request: Any, connection: KafkaConnection) -> None:
+        key, version = step.request.api_key, step.request.api_version
+        wait_ms = self.options.answer_timeout_ms + getattr(request, "max_wait_ms", 0)
+        sent_ns = time.time_ns()
+        frame: bytes | None = None
+        try:
+            frame = await connection.send_for_frame(
+                request, version=version, correlation_id=step.request.correlation_id, timeout_ms=wait_ms
+            )
+            received_ns = time.time_ns()
+            found = self.translation.differences(step, request, read_frame(frame, key, version))
+        except (DisconnectedError, WireError) as error:
+            self._over(_failed(step.captured, error, sent_ns, frame))
+            return
+        excused = [each for each in found if each.kind == VOLATILE_OK]
+        different = [each for each in found if each.kind != VOLATILE_OK and not self._is_ignored(key, each.path)]
+        self._over(Outcome(step.captured, OK, None, different, excused, sent_ns, received_ns, frame))
+        if step.is_last:
+            await connection.close()
+            self._connections.pop(step.captured.connection, None)
+
+    def _is_ignored(self, api_key: int, path: str) -> bool:
+        names = {path.rpartition(".")[2].partition("[")[0], f"{api_keys.name(api_key)}:{path}"}
+        return not names.isdisjoint(self.options.ignored)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (broken := task.exception()) is not None and not self._broken.done():
+            self._broken.set_exception(broken)
+
+    def _over(self, outcome: Outcome) -> None:
+        _, over = self._open.pop(outcome.number)
+        over.set_result(None)
+        self.on_outcome(outcome)
+
+
+def _failed(captured: Captured, error: Exception, sent_ns: int, frame: bytes | None = None) -> Outcome:
+    kind = TIMEOUT if isinstance(error, RequestTimedOutError) else CLOSED
+    status = ERROR if isinstance(error, WireError) else kind
+    return Outcome(captured, status, str(error), (), (), sent_ns, time.time_ns() if sent_ns else 0, frame)

@@ -1,0 +1,95 @@
+"""A captured request as it is sent to the live controller: its ids, its epochs, its place in the log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mockraft.spark_replay.regression.captured import read_frame
+from mockraft.spark_replay.regression.diff import Difference, diff
+from mockraft.spark_replay.regression.log_readers import LogReaders
+from mockraft.spark_replay.regression.plan import Step, Survey
+from mockraft.spark_replay.regression.renaming import Renaming
+from mockraft.spark_replay.regression.rules import Rules
+from mockraft.wire import api_keys, messages, record_batch
+from mockraft.wire.connection import parse_request, write_request
+from mockraft.wire.errors import WireError
+from mockraft.wire.json_form import from_json, to_json
+
+_NO_OP = bytes.fromhex("01140000")
+
+
+class Translation:
+    """Requests one way, answers compared the other way, for one replay."""
+
+    def __init__(self, rules: Rules, known: Survey) -> None:
+        self.rules = rules
+        self.renaming = Renaming()
+        self.readers = LogReaders(self.renaming)
+        self.log = known.log
+        self.last_fetch: tuple[Any, int] | None = None
+
+    def request(self, step: Step, *, may_wait: bool) -> Any:
+        """The request with live ids and epochs; a Fetch that waited for nothing does so again if it `may_wait`."""
+        key, version = step.request.api_key, step.request.api_version
+        body = step.body
+        self.renaming.missing.clear()
+        if key == api_keys.ENVELOPE:
+            body.request_data = self._inner(bytes(step.body.request_data), bytes(step.response.response_data or b""))
+            return body
+        bound: Any = self._bound(body, key, version)
+        if key == api_keys.CREATE_TOPICS:
+            self.log.put_replicas(bound, step.response)
+        elif key == api_keys.FETCH:
+            self.readers.bind_fetch(bound)
+            self.last_fetch = bound, version
+            if not may_wait and not _has_news(step.response):
+                bound.max_wait_ms = 0
+        elif key == api_keys.BROKER_HEARTBEAT:
+            self.readers.bind_heartbeat(bound, body.broker_epoch)
+        return bound
+
+    def _bound(self, body: Any, key: int, version: int) -> Any:
+        node = self.rules.request(key, version)
+        return from_json(messages.request(key), self.renaming.bind(to_json(body, version), node), version)
+
+    def _inner(self, data: bytes, captured: bytes) -> bytes:
+        header = parse_request(data)
+        body = messages.request(header.api_key).read(data[header.body_offset :], header.api_version)
+        bound = self._bound(body, header.api_key, header.api_version)
+        if header.api_key == api_keys.CREATE_TOPICS and captured:
+            self.log.put_replicas(bound, read_frame(captured, header.api_key, header.api_version))
+        return write_request(bound, header.api_version, header.correlation_id, header.client_id)[4:]
+
+    def differences(self, step: Step, request: Any, answer: Any) -> list[Difference]:
+        """Where the answer differs from the captured one, what the rules excuse included."""
+        key, captured = step.request.api_key, step.response
+        if key == api_keys.FETCH:
+            self.readers.answered(request, captured, answer)
+            self.log.learn_topics(answer, self.renaming)
+        found = self._compared(key, step.request.api_version, captured, answer)
+        if key != api_keys.ENVELOPE or not (captured.response_data and answer.response_data):
+            return found
+        header = parse_request(bytes(step.body.request_data))
+        inner = [
+            read_frame(bytes(each.response_data), header.api_key, header.api_version) for each in (captured, answer)
+        ]
+        name = api_keys.name(header.api_key)
+        found = [each for each in found if each.path != "responseData"]
+        more = self._compared(header.api_key, header.api_version, *inner)
+        return found + [each._replace(path=f"{name}.{each.path}") for each in more]
+
+    def _compared(self, key: int, version: int, captured: Any, live: Any) -> list[Difference]:
+        node = self.rules.response(key, version)
+        return list(diff(to_json(captured, version), to_json(live, version), node, self.renaming))
+
+
+def _has_news(response: Any) -> bool:
+    """Whether the answer to a Fetch brought anything but NoOpRecords, so that it may have been waited for."""
+    for partition in (partition for topic in response.responses for partition in topic.partitions):
+        try:
+            batches = list(record_batch.read_batches(bytes(partition.records or b""), allow_partial_tail=True))
+        except WireError:
+            return True
+        if any(value != _NO_OP for batch in batches for _, value in batch.records):
+            return True
+    return False

@@ -1,0 +1,201 @@
+"""Rules: for every field of every response (and request) whether it is compared, renamed, masked or without an order.
+
+They are generated from the message schemas; `rules_file` reads what a user says otherwise. A rule is called
+`Api:path`, elements of arrays as `[]`: `Fetch:responses[].partitions[].highWatermark`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from functools import cache
+from typing import NamedTuple
+
+from mockraft.spark_replay.regression.classes import ANY_ORDER, COMPARED, class_of
+from mockraft.wire import api_keys, messages
+from mockraft.wire.schema_files import FieldSpec, StructSpec, Versions, schema_of
+
+_KEYS = (
+    ("apiKey",),
+    ("topicName",),
+    ("name",),
+    ("topic",),
+    ("nodeId",),
+    ("brokerId",),
+    ("replicaId",),
+    ("partitionIndex",),
+    ("partitionId",),
+    ("index",),
+    ("id",),
+    ("resourceType", "resourceName"),
+)
+"""Fields by which elements of an array are told apart, whatever order they come in."""
+
+_SETS = frozenset(
+    {
+        "apiKeys",
+        "supportedFeatures",
+        "finalizedFeatures",
+        "nodeEndpoints",
+        "brokers",
+        "listeners",
+        "topics",
+        "responses",
+        "partitions",
+        "directories",
+    }
+)
+"""Arrays that Kafka's controller makes from hash maps: their order is chance."""
+
+
+class RuleError(ValueError):
+    """An override that means nothing: an unknown class, API or field. The text says what would mean something."""
+
+
+class Rule(NamedTuple):
+    """How one field is compared. `why` is empty for a generated rule."""
+
+    api: str
+    path: str
+    versions: Versions
+    kind: str
+    is_request: bool = False
+    why: str = ""
+
+    @property
+    def name(self) -> str:
+        """`Api:path`."""
+        return f"{self.api}:{self.path}"
+
+
+class Override(NamedTuple):
+    """What a rules file says: fields whose path matches (`*` stands for anything) are of this class.
+
+    `api` is a name or `*`.
+    """
+
+    api: str
+    path: str
+    kind: str
+    versions: Versions = Versions(0, 32767)
+    why: str = ""
+
+    def covers(self, rule: Rule) -> bool:
+        """Whether it speaks of the field of `rule`."""
+        if rule.is_request or self.api not in ("*", rule.api):
+            return False
+        return _pattern(self.path).fullmatch(rule.path) is not None
+
+
+class Node(NamedTuple):
+    """One field in one version, compiled: its rule, its fields by name, and what tells elements of an array apart."""
+
+    rule: Rule
+    fields: dict[str, Node]
+    keys: tuple[tuple[str, ...], ...]
+
+
+class Rules:
+    """All rules of a run.
+
+    Raises:
+        RuleError: an override matches no field.
+    """
+
+    def __init__(self, overrides: Sequence[Override] = ()) -> None:
+        self.overrides = tuple(overrides)
+        self._roots: dict[tuple[int, int, bool], Node] = {}
+        for override in self.overrides:
+            _verify(override)
+
+    def response(self, api_key: int, version: int) -> Node:
+        """The fields of a response at a version. WireError for an API key that there is not."""
+        return self._root(api_key, version, is_request=False)
+
+    def request(self, api_key: int, version: int) -> Node:
+        """The fields of a request at a version."""
+        return self._root(api_key, version, is_request=True)
+
+    def of_api(self, api_key: int) -> Iterator[Rule]:
+        """The rule of every field of an API's response."""
+        return (self._overridden(rule) for rule in _rules(api_key))
+
+    def __iter__(self) -> Iterator[Rule]:
+        """The rule of every field of every response."""
+        for api_key in sorted(api_keys.NAMES):
+            yield from self.of_api(api_key)
+
+    def _root(self, api_key: int, version: int, *, is_request: bool) -> Node:
+        key = api_key, version, is_request
+        root = self._roots.get(key)
+        if root is None:
+            found = schema_of(messages.request(api_key) if is_request else messages.response(api_key))
+            top = Rule(api_keys.name(api_key), "", found.valid, COMPARED, is_request)
+            root = self._roots[key] = self._node(found.root, top, "", api_key, version)
+        return root
+
+    def _node(self, struct: StructSpec | None, rule: Rule, parent: str, api_key: int, version: int) -> Node:
+        fields = {}
+        for field in struct.fields if struct else ():
+            if field.versions.covers(version):
+                inner = _rule(field, rule, parent, api_key)
+                if not rule.is_request:
+                    inner = self._overridden(inner, version)
+                fields[field.json_name] = self._node(field.struct, inner, field.json_name, api_key, version)
+        keys = tuple(names for names in _KEYS if all(name in fields for name in names))
+        return Node(rule, fields, keys)
+
+    def _overridden(self, rule: Rule, version: int | None = None) -> Rule:
+        for override in reversed(self.overrides):
+            if override.covers(rule) and (version is None or override.versions.covers(version)):
+                return rule._replace(kind=override.kind, why=override.why)
+        return rule
+
+
+@cache
+def _rules(api_key: int) -> tuple[Rule, ...]:
+    found = schema_of(messages.response(api_key))
+    top = Rule(api_keys.name(api_key), "", found.valid, COMPARED)
+    return tuple(_fields(found.root, top, "", api_key, found.valid))
+
+
+def _fields(struct: StructSpec, above: Rule, parent: str, api_key: int, valid: Versions) -> Iterator[Rule]:
+    for field in struct.fields:
+        rule = _rule(field, above, parent, api_key)
+        rule = rule._replace(
+            versions=Versions(max(field.versions.low, valid.low), min(field.versions.high, valid.high))
+        )
+        yield rule
+        if field.struct is not None:
+            yield from _fields(field.struct, rule, field.json_name, api_key, valid)
+
+
+def _rule(field: FieldSpec, above: Rule, parent: str, api_key: int) -> Rule:
+    name = f"{field.json_name}[]" if field.is_array else field.json_name
+    path = f"{above.path}.{name}" if above.path else name
+    kind = class_of(field, parent, api_key, is_request=above.is_request)
+    if field.is_array and field.struct is not None and field.json_name in _SETS:
+        kind = ANY_ORDER
+    return Rule(above.api, path, field.versions, kind, above.is_request)
+
+
+@cache
+def _pattern(path: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, path.split("*"))))
+
+
+def _verify(override: Override) -> None:
+    names = {name: key for key, name in api_keys.NAMES.items()}
+    if override.api != "*" and override.api not in names:
+        raise RuleError(f"there is no API {override.api!r}{_meant(override.api, names)}")
+    keys = names.values() if override.api == "*" else [names[override.api]]
+    rules = [rule for key in keys for rule in _rules(key)]
+    if not any(override.covers(rule) for rule in rules):
+        where = "any response" if override.api == "*" else f"{override.api}'s response"
+        raise RuleError(f"no field of {where} is {override.path!r}{_meant(override.path, {r.path for r in rules})}")
+
+
+def _meant(text: str, known: Iterable[str]) -> str:
+    close = get_close_matches(text, list(known), 1)
+    return f"; is {close[0]!r} meant?" if close else ""
