@@ -2,13 +2,17 @@
 
 import gc
 import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NoReturn
 
 import typer
-from mockraft.serve import serve
+from mockraft.serve import run, serve
+from mockraft.serve_arguments import read
 from mockraft.serve_help import ABOUT, ServeCommand
 
 
-def application(*, only_serve: bool = False) -> typer.Typer:
+def application(*, only_serve: bool = False, serve: Callable[..., None] = serve) -> typer.Typer:
     """The command line; with `only_serve` no other command is imported, so that a controller starts sooner."""
     app = typer.Typer(
         name="mockraft",
@@ -65,7 +69,26 @@ def main() -> None:
     only_serve = sys.argv[1:2] == ["serve"]
     if only_serve:
         gc.disable()  # nothing is garbage while it starts; serve turns it on again
+        if (options := read(serve, sys.argv[2:])) is not None:
+            _serve(options)
     application(only_serve=only_serve)(prog_name="mockraft")
+
+
+def _serve(options: dict[str, Any]) -> NoReturn:
+    """Run a controller with these options of `serve`, and end the process; Typer says what is wrong with them."""
+    try:
+        sys.exit(run(options))
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
+    except typer.BadParameter as error:
+        wrong = error
+
+    @wraps(serve)
+    def tell(**_: object) -> NoReturn:
+        raise wrong
+
+    application(only_serve=True, serve=tell)(prog_name="mockraft")
+    raise AssertionError(f"{wrong} was not told")
 
 
 def _no_options_of_its_own() -> None:

@@ -204,12 +204,12 @@ def serve(
     log_json: LogJson = False,
 ) -> None:
     """Run a controller."""
-    if code := _serve(locals()):
+    if code := run(locals()):
         raise typer.Exit(code)
 
 
-def _serve(options: dict[str, Any]) -> int:
-    """Run a controller with these options of `serve`; gives the exit code."""
+def run(options: dict[str, Any]) -> int:
+    """Run a controller with these options of `serve` until a signal; gives the exit code. BadParameter, Exit."""
     from mockraft.logs import configure
     from mockraft.server.running import event_loop, random_cluster_id
 

@@ -41,10 +41,12 @@ def cluster_id_in(initial_state: Path | None) -> str | None:
 
 def stub_file(path: Path | None) -> StubFile | None:
     """What the file says. BadParameter says where it is wrong."""
+    if path is None:
+        return None
     from mockraft.server.stubs.stub_file import StubFileError, read_stub_file
 
     try:
-        return None if path is None else read_stub_file(path)
+        return read_stub_file(path)
     except StubFileError as error:
         raise typer.BadParameter(str(error), param_hint="--stubs") from error
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mockraft.server.clock import Clock, VirtualClock
 from mockraft.server.controller.releases import Offer, read_ranges, release_of
 from mockraft.server.journal import Journal
 from mockraft.server.running import RunningController
-from mockraft.server.state.state import State
 from mockraft.server.stubs.script import Script
+
+if TYPE_CHECKING:
+    from mockraft.server.state.state import State
 
 
 class Double:
@@ -23,9 +26,14 @@ class Double:
     def __init__(self, nodes: Callable[[], Mapping[int, RunningController]], script: Script) -> None:
         self.nodes = nodes
         self.script = script
-        self.state: State = State(nodes)
-        """What the controller knows, and commands that change it."""
         script.faults.double = self
+
+    @cached_property
+    def state(self) -> State:
+        """What the controller knows, and commands that change it."""
+        from mockraft.server.state.state import State
+
+        return State(self.nodes)
 
     @property
     def journals(self) -> dict[int, Journal]:

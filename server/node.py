@@ -11,6 +11,7 @@ form, and a handler that breaks is answered with UNKNOWN_SERVER_ERROR. Each leav
 from __future__ import annotations
 
 import traceback
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mockraft.server.apis.api import Api, Parked, answer, broken
@@ -22,7 +23,6 @@ from mockraft.server.effects import Ask, AwaitSent, Close, Effect, PauseReading,
 from mockraft.server.journal import BrokenTick, Journal
 from mockraft.server.raft.requests import QuorumRequests
 from mockraft.server.responses import Responses
-from mockraft.server.scripted import ScriptedRequest, ScriptedRequests
 from mockraft.server.stubs.script import Script
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request
@@ -30,6 +30,8 @@ from mockraft.wire.errors import WireError
 
 if TYPE_CHECKING:
     import random
+
+    from mockraft.server.scripted import ScriptedRequest, ScriptedRequests
 
 BURST_REQUESTS_MAX = 128
 BURST_BYTES_MAX = 1 << 20
@@ -62,17 +64,11 @@ class Node:
         self.messages: Any = config.overlay or messages
         self._api_name = api_keys.name if config.overlay is None else config.overlay.api_name
         self.script = script or Script()
-        self.journal = journal or Journal(
-            config.journal_entries_max,
-            config.journal_bytes_max,
-            self._api_name,
-            config.node_id,
-            self.script.entry_ids,
-        )
+        limits = config.journal_entries_max, config.journal_bytes_max
+        self.journal = journal or Journal(*limits, self._api_name, config.node_id, self.script.entry_ids)
         self.received_bytes = 0
         self._rack = self.script.rack
         self._responses = Responses(self.journal, self.messages)
-        self._scripts = ScriptedRequests(self._rack, controller, self._responses, config.node_id)
         self._gate = Gate(controller, apis, chance)
         self._connections: dict[int, Connection] = {}
         self._parked: dict[int, Connection] = {}
@@ -81,6 +77,13 @@ class Node:
         self._quorum = QuorumRequests(controller)
         self._next_quorum_poll_ms = 0
         self._log_seen = self._log_position()
+
+    @cached_property
+    def _scripts(self) -> ScriptedRequests:
+        # Imported for the first stub: a controller without any starts sooner.
+        from mockraft.server.scripted import ScriptedRequests
+
+        return ScriptedRequests(self._rack, self.controller, self._responses, self.config.node_id)
 
     @property
     def connections(self) -> int:
@@ -375,13 +378,7 @@ class Node:
         return (log.end_offset, log.high_watermark, controller.epoch, controller.raft.changes, self._rack.releases)
 
     def _close(
-        self,
-        connection: Connection,
-        kind: str,
-        reason: str,
-        now_ms: int,
-        effects: list[Effect],
-        frame: bytes = b"",
+        self, connection: Connection, kind: str, reason: str, now_ms: int, effects: list[Effect], frame: bytes = b""
     ) -> None:
         self._forget(connection, reason, kind, now_ms, True, frame)
         effects.append(Close(connection.connection_id, reason))
@@ -393,7 +390,8 @@ class Node:
         self._gate.known(connection.connection_id)
         self._parked.pop(connection.connection_id, None)
         self.received_bytes -= connection.reader.partial_bytes
-        self._scripts.ended(connection, now_ms)
+        if self._rack.is_armed or (connection.parked is not None and connection.parked.scripted is not None):
+            self._scripts.ended(connection, now_ms)
         connection.parked = None
         connection.waiting.clear()
         closed = connection.closed(now_ms, reason, refused, frame[:REFUSED_FRAME_BYTES_KEPT])

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from mockraft.server.clock import Timer
 from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.effects import Effect
-from mockraft.server.stubs.faults.fault import Fault, Speaker
-from mockraft.server.stubs.faults.pipe import Pipe
-from mockraft.server.stubs.faults.toxics import End, Toxic
 
 if TYPE_CHECKING:
+    from mockraft.server.stubs.faults.fault import Fault, Speaker
+    from mockraft.server.stubs.faults.pipe import Pipe
     from mockraft.server.stubs.faults.registry import Faults
+    from mockraft.server.stubs.faults.toxics import End, Toxic
     from mockraft.server.tcp import TcpListener
     from mockraft.server.tcp_peers import Peer
 
@@ -75,6 +75,8 @@ class ToxicLinks:
             ToxicLink(self._listener, peer).apply(faults, speaker, now_ms)
 
     def _speaker(self, peer: Peer) -> Speaker:
+        from mockraft.server.stubs.faults.fault import Speaker
+
         config = self._listener.node.config
         client_id, broker_id = self._listener.node.said_on(peer.connection_id)
         listener, node = config.controller_listener_name, config.node_id
@@ -85,6 +87,9 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
     """The toxics of one connection; a transport to its peer and a protocol to its socket."""
 
     def __init__(self, listener: TcpListener, peer: Peer) -> None:
+        # Imported for the first fault: a controller without any starts sooner.
+        from mockraft.server.stubs.faults.pipe import Pipe
+
         super().__init__()
         self._listener = listener
         self._peer = peer
@@ -120,6 +125,8 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
                     toxics.append(toxic)
             is_whole &= pipe.apply(toxics)
         if not is_whole and not self._is_closing:
+            from mockraft.server.stubs.faults.toxics import End
+
             # As toxiproxy does when a timeout is taken away: bytes are missing, the connection cannot go on.
             self._end(End.CLOSE, "a fault that swallowed bytes of it is over")
         self._flow()
@@ -227,6 +234,8 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
 
     def _end(self, end: End, reason: str) -> None:
         """End the connection as a fault wants it; the journal has the reason."""
+        from mockraft.server.stubs.faults.toxics import End
+
         self._is_closing = True
         if end is End.RESET:
             break_off(self._socket)

@@ -7,9 +7,9 @@ from typing import get_args, get_type_hints
 
 from mockraft.server.admin.stub_schema import Schema, Tabled, plain_type
 from mockraft.server.stubs.errors import camel
+from mockraft.server.stubs.faults.every_kind import KINDS
 from mockraft.server.stubs.faults.fault import ConnectionMatch
 from mockraft.server.stubs.faults.kinds import REQUIRED, Kind, Parameter
-from mockraft.server.stubs.faults.registry import KINDS
 
 _TYPES = {"int": "integer", "float": "number", "string": "string", "choice": "string", "bool": "boolean"}
 

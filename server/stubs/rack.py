@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mockraft.server.stubs.errors import StubError, unknown
-from mockraft.server.stubs.match import Asked, AskedTest
-from mockraft.server.stubs.near_misses import NearMiss, near_stubs, nearest_exchanges
 from mockraft.server.stubs.scenarios import STARTED
-from mockraft.server.stubs.stub import Stub
+
+if TYPE_CHECKING:
+    from mockraft.server.stubs.match import Asked, AskedTest
+    from mockraft.server.stubs.near_misses import NearMiss
+    from mockraft.server.stubs.stub import Stub
 
 KEYS_KEPT = 4096
 """For how many different askers a shelf remembers which stubs are for them."""
@@ -149,6 +151,8 @@ class Rack:
 
     def near_misses(self, subject: Any, exchanges: Iterable[Any] = (), limit: int = 3) -> list[NearMiss]:
         """What comes nearest: to an exchange, the stubs here; to a stub or a match, of these exchanges. Best first."""
+        from mockraft.server.stubs.near_misses import near_stubs, nearest_exchanges
+
         if hasattr(subject, "api_key"):
             return near_stubs(subject, self.stubs, self.scenarios, limit)
         return nearest_exchanges(subject, exchanges, limit)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 from mockraft.server.controller.releases import Offer
 from mockraft.server.stubs.errors import StubError
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.stubs.rack import Rack
-from mockraft.server.stubs.stub_file import StubFile
+
+if TYPE_CHECKING:
+    from mockraft.server.stubs.stub_file import StubFile
 
 
 class Script:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mockraft.server.stubs.faults.chance import ToxicChance
+from mockraft.server.stubs.faults.every_kind import KINDS
 from mockraft.server.stubs.faults.kinds import REQUIRED, Kind, Parameter, camel, near, snake
-from mockraft.server.stubs.faults.registry import KINDS
 
 EVERYBODY: Mapping[str, Any] = {}
 

@@ -7,17 +7,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mockraft.server.controller.periodic import NEVER_MS
-from mockraft.server.stubs.faults.byte_kinds import BYTE_KINDS
-from mockraft.server.stubs.faults.fault import ConnectionMatch, Fault
-from mockraft.server.stubs.faults.kinds import Kind, near, snake
-from mockraft.server.stubs.faults.plan import Plan, read_plan
-from mockraft.server.stubs.faults.presets import PRESET_KINDS
 
 if TYPE_CHECKING:
     from mockraft.server.double import Double
-
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (*BYTE_KINDS, *PRESET_KINDS)}
-"""Every kind of fault by its name."""
+    from mockraft.server.stubs.faults.fault import Fault
+    from mockraft.server.stubs.faults.kinds import Kind
+    from mockraft.server.stubs.faults.plan import Plan
 
 _SCOPES = ("client_id", "broker_id", "connection", "listener", "node", "address")
 _FIELDS = ("id", "name", "kind", "enabled", "match", "toxicity", "seed", "params")
@@ -42,7 +37,6 @@ class Faults:
     """
 
     def __init__(self) -> None:
-        self.kinds: Mapping[str, Kind] = KINDS
         self.toxics: tuple[Fault, ...] = ()
         self.heeds_speech = False
         self.next_ms = NEVER_MS
@@ -52,6 +46,13 @@ class Faults:
         self._made = 0
         self._waiting: list[Fault] = []
         self._plan: Plan | None = None
+
+    @property
+    def kinds(self) -> Mapping[str, Kind]:
+        """Every kind of fault by its name."""
+        from mockraft.server.stubs.faults.every_kind import KINDS
+
+        return KINDS
 
     def add(
         self,
@@ -73,7 +74,7 @@ class Faults:
         """
         tree = {"kind": kind, "toxicity": toxicity, "seed": seed, "enabled": enabled, "id": id, "name": name}
         scopes: dict[str, Any] = {}
-        if kind in KINDS and KINDS[kind].toxic is not None:
+        if kind in self.kinds and self.kinds[kind].toxic is not None:
             scopes = {scope: params.pop(scope) for scope in _SCOPES if scope in params}
         return self.add_json(tree | {"match": {**(match or {}), **scopes}, "params": params})
 
@@ -126,6 +127,8 @@ class Faults:
 
         A preset that is on is switched off and on again. Raises KeyError, ValueError that names what is wrong.
         """
+        from mockraft.server.stubs.faults.kinds import snake
+
         fault = self._faults[fault_id]
         for fixed in ("id", "kind", "seed"):
             if fixed in tree and tree[fixed] != fault.to_json().get(fixed):
@@ -164,6 +167,8 @@ class Faults:
             from mockraft.server.stubs.faults.chaos import chaos_from_json
 
             plan = chaos_from_json(_object(plan, "chaos"))
+        from mockraft.server.stubs.faults.plan import Plan, read_plan
+
         steps = read_plan(plan, self._read)
         self.stop_plan()
         self._plan = Plan(steps, self._add_planned, self._switch)
@@ -216,15 +221,20 @@ class Faults:
                 self._changed()
 
     def _read(self, tree: Mapping[str, Any]) -> Fault:
+        # Imported here: a controller without faults starts sooner.
+        from mockraft.server.stubs.faults.fault import ConnectionMatch, Fault
+        from mockraft.server.stubs.faults.kinds import near
+
+        kinds = self.kinds
         if not isinstance(tree, Mapping):
             raise ValueError(f"a fault is an object, not {tree!r}")
         for field in tree:
             if field not in _FIELDS and field not in _READ_ONLY:
                 raise ValueError(f"{field}: a fault has no such field{near(field, _FIELDS)}")
         kind_name = tree.get("kind")
-        if not isinstance(kind_name, str) or kind_name not in KINDS:
-            raise ValueError(f"kind={kind_name!r}: there is no such kind of fault{near(str(kind_name), KINDS)}")
-        kind = KINDS[kind_name]
+        if not isinstance(kind_name, str) or kind_name not in kinds:
+            raise ValueError(f"kind={kind_name!r}: there is no such kind of fault{near(str(kind_name), kinds)}")
+        kind = kinds[kind_name]
         toxicity, seed = tree.get("toxicity", 1.0), tree.get("seed", 0)
         if isinstance(toxicity, bool) or not isinstance(toxicity, int | float) or not 0 <= toxicity <= 1:
             raise ValueError(f"toxicity={toxicity!r}: it is the share of connections that are met, from 0 to 1")

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from mockraft.server.stubs.faults import registry
+from mockraft.server.stubs.faults import every_kind
 from mockraft.server.stubs.faults.chaos import chaos
 from mockraft.server.stubs.faults.kinds import REQUIRED, Kind, Parameter
 from mockraft.server.stubs.faults.registry import Faults
 
-BYTE_KINDS = {name for name, kind in registry.KINDS.items() if kind.toxic is not None}
+BYTE_KINDS = {name for name, kind in every_kind.KINDS.items() if kind.toxic is not None}
 
 
 def test_the_same_seed_makes_the_same_plan_and_another_one_another() -> None:
@@ -49,7 +49,7 @@ def test_after_its_length_nothing_is_left() -> None:
 
 def test_a_preset_gets_a_broker_and_only_when_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     parameters = (Parameter("broker_id", "int", REQUIRED, "the broker"),)
-    monkeypatch.setitem(registry.KINDS, "hit", Kind("hit", "It is hit.", parameters, lambda double, params: print))
+    monkeypatch.setitem(every_kind.KINDS, "hit", Kind("hit", "It is hit.", parameters, lambda double, params: print))
     assert "hit" not in {step["fault"]["kind"] for step in chaos(seed=1, length_ms=600_000)}
     plan = chaos(seed=1, kinds=["hit"], broker_ids=[4, 5], length_ms=600_000)
     assert {step["fault"]["params"]["brokerId"] for step in plan} == {4, 5}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mockraft import Controller
 from mockraft.server.clock import VirtualClock
-from mockraft.server.stubs.faults import registry
+from mockraft.server.stubs.faults import every_kind
 from mockraft.server.stubs.faults.kinds import REQUIRED, InForce, Kind, Parameter
 from mockraft.server.stubs.faults.registry import Faults
 
@@ -52,7 +52,7 @@ def preset(monkeypatch: pytest.MonkeyPatch) -> Preset:
         Parameter("broker_id", "int", REQUIRED, "the broker", minimum=0),
         Parameter("code", "string", "NONE", "the error"),
     )
-    monkeypatch.setitem(registry.KINDS, "fence", Kind("fence", "A broker is fenced.", parameters, made.on))
+    monkeypatch.setitem(every_kind.KINDS, "fence", Kind("fence", "A broker is fenced.", parameters, made.on))
     return made
 
 
