@@ -125,7 +125,7 @@ MESSAGES = pa.schema(
         ("error", pa.string()),
         ("roundtrip", pa.bool_()),
         ("first_diff_offset", pa.int32()),
-        ("unknown_tags", pa.list_(pa.int32())),
+        ("unknown_tags", pa.list_(pa.int64())),
         ("body", pa.string()),
     ]
 )

@@ -6,19 +6,30 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+from mockraft.spark_replay.decoding.frame_columns import FrameColumns
+from mockraft.spark_replay.decoding.shapes import Shape, ShapeTable, frames_at
+from mockraft.spark_replay.decoding.verdict_columns import VerdictColumns
 from mockraft.spark_replay.decoding.verdicts import OPAQUE, TRUNCATED, Verdict, judge_frame
 from mockraft.spark_replay.schemas import MESSAGES
 from mockraft.wire.overlay import in_use
 
-BATCH_BYTES_MAX = 16 << 20
+BATCH_BYTES_MAX = 4 << 20
 """Most bytes of frames that `decode_batches` decodes at once; a longer frame comes alone."""
 
-_READ = ("frame", "truncated", "api_key", "api_version", "is_response")
+TEMPLATE_ROWS_MIN = 8
+"""From how many frames of one shape on their JSON is made together."""
+
+Rows = npt.NDArray[np.int64]
+
 _KEPT = [name for name in MESSAGES.names if name not in ("api_name", *Verdict._fields)]
+_shapes = ShapeTable()
 
 
-def decode_frames(frames: pa.RecordBatch, body: Literal["json", "none"] = "json") -> pa.RecordBatch:
+def decode_frames(
+    frames: pa.RecordBatch, body: Literal["json", "none"] = "json", *, by_shape: bool = True
+) -> pa.RecordBatch:
     """The messages of a batch of frames: `schemas.FRAMES` in, `schemas.MESSAGES` out, row for row.
 
     `decode_status` is
@@ -28,31 +39,22 @@ def decode_frames(frames: pa.RecordBatch, body: Literal["json", "none"] = "json"
     - unknown_api, unknown_version: the codec does not know it
     - opaque: not Kafka's protocol (`api_key` is null); truncated: the capture has not all of its bytes
 
-    `body` "json" gives each body as Kafka's JsonConverters write it, compact; "none" leaves the column null.
+    `body` "json" gives each body as Kafka's JsonConverters write it, compact; "none" leaves the column null. Frames of
+    equal structure are judged together (see `shapes`); without `by_shape` each is read on its own, to the same result.
     """
     if body not in ("json", "none"):
         raise ValueError(f"body is json or none, not {body!r}")
-    inputs = (frames.column(name).to_pylist() for name in _READ)
-    verdicts = [_verdict(*row, body == "json") for row in zip(*inputs, strict=True)]
-    columns = dict(zip(Verdict._fields, zip(*verdicts, strict=True) if verdicts else [()] * 7, strict=True))
+    columns = FrameColumns(frames)
+    verdicts = VerdictColumns(frames.num_rows)
+    verdicts.put_all(np.flatnonzero(~columns.is_whole), TRUNCATED)
+    verdicts.put_all(np.flatnonzero(columns.is_whole & ~columns.has_api), OPAQUE)
+    left = np.flatnonzero(columns.is_whole & columns.has_api)
+    if by_shape:
+        left = _judge_by_shape(columns, left, verdicts, body == "json")
+    for row in left.tolist():
+        verdicts.put(row, judge_frame(*columns.frame(row), body == "json"))
     kept = {name: frames.column(name) for name in _KEPT}
-    found = {name: pa.array(column, MESSAGES.field(name).type) for name, column in columns.items()}
-    return pa.record_batch({**kept, "api_name": _api_names(frames), **found}, schema=MESSAGES)
-
-
-def _verdict(
-    data: bytes | None,
-    truncated: bool,
-    api_key: int | None,
-    api_version: int | None,
-    is_response: bool,
-    with_json: bool,
-) -> Verdict:
-    if data is None or truncated:
-        return TRUNCATED
-    if api_key is None or api_version is None:
-        return OPAQUE
-    return judge_frame(data, api_key, api_version, is_response, with_json)
+    return pa.record_batch({**kept, "api_name": _api_names(frames), **verdicts.columns()}, schema=MESSAGES)
 
 
 def decode_batches(
@@ -64,8 +66,34 @@ def decode_batches(
             yield decode_frames(part, body)
 
 
+def _judge_by_shape(columns: FrameColumns, rows: Rows, verdicts: VerdictColumns, with_json: bool) -> Rows:
+    """Judge the rows that share a shape; the others are given back."""
+    overlay = in_use()
+    left: list[Rows] = []
+    for kind, group in columns.alike(rows):
+        found, rest = _shapes.sort(overlay, kind, columns.buffer, columns.starts[group])
+        left.append(group[rest])
+        for shape, places in found:
+            left.append(_put_shape(shape, columns, group[places], verdicts, with_json))
+    return np.concatenate(left) if left else rows
+
+
+def _put_shape(shape: Shape, columns: FrameColumns, rows: Rows, verdicts: VerdictColumns, with_json: bool) -> Rows:
+    """Put the verdict and bodies of rows of a shape; those whose bodies are better made one by one are given back."""
+    if not with_json:
+        verdicts.put_all(rows, shape.verdict)
+        return rows[:0]
+    if len(rows) < TEMPLATE_ROWS_MIN:
+        return rows
+    bodies, right = shape.template.write(frames_at(columns.buffer, columns.starts[rows], len(shape.bytes)))
+    if not right.all():
+        bodies = bodies.filter(pa.array(right))
+    verdicts.put_all(rows[right], shape.verdict, bodies)
+    return rows[~right]
+
+
 def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    ends = np.cumsum(batch.column("size").to_numpy(zero_copy_only=False), dtype=np.int64)
+    ends = np.cumsum(batch.column("size").fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
     start = before = 0
     while start < batch.num_rows:
         stop = max(int(np.searchsorted(ends, before + BATCH_BYTES_MAX, "right")), start + 1)

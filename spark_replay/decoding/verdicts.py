@@ -70,13 +70,13 @@ def judge_frame(data: bytes, api_key: int, api_version: int, is_response: bool, 
     falls_back = is_response and api_key == api_keys.API_VERSIONS and api_version != 0
     if api_version not in versions:
         if falls_back:
-            found = _judge(data, overlay, cls, 0, is_response, with_json)
+            found = judge_as(data, overlay, cls, 0, is_response, with_json)
             if found.decode_status == "ok":
                 return found
         return Verdict("unknown_version", error=f"{name} has versions {cls.min_version} to {cls.max_version}")
-    found = _judge(data, overlay, cls, api_version, is_response, with_json)
+    found = judge_as(data, overlay, cls, api_version, is_response, with_json)
     if falls_back and found.decode_status == "error":
-        older = _judge(data, overlay, cls, 0, is_response, with_json)
+        older = judge_as(data, overlay, cls, 0, is_response, with_json)
         return older if older.decode_status == "ok" else found
     return found
 
@@ -87,9 +87,10 @@ def header_version(overlay: Overlay, api_key: int, api_version: int, is_response
     return which(api_key, api_version)
 
 
-def _judge(
+def judge_as(
     data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool, with_json: bool
 ) -> Verdict:
+    """The verdict on a frame as one of a class and a version that it has."""
     before = header_version(overlay, cls.api_key, version, is_response)
     header_class = overlay.by_name("ResponseHeader" if is_response else "RequestHeader")
     try:
@@ -116,7 +117,8 @@ def _refused(
         _, at = header_class.read_from(data, before, 0)
     except WireError:
         at = 0
-    offset = None if error.offset is None else error.offset + at
+    # A reader that a length led astray is beyond the end.
+    offset = None if error.offset is None else min(error.offset + at, len(data))
     place = "" if error.field is None else f" (field {error.field})"
     return Verdict("error", offset, f"{error.what}{place}")
 

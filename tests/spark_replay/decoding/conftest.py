@@ -57,17 +57,17 @@ def response_frame(message: Message, version: int, *, correlation_id: int = 1) -
     return header.write(before) + message.write(version), message.api_key, version, True
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_frames() -> Callable[[Iterable[Row]], pa.RecordBatch]:
     return frame_table
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_request() -> Callable[..., Row]:
     return request_frame
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_response() -> Callable[..., Row]:
     return response_frame
 

@@ -1,0 +1,56 @@
+"""A batch of frames as numpy columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Rows = npt.NDArray[np.int64]
+
+Kind = tuple[int, int, bool, int]
+"""API key, API version, whether it is a response, and size: what frames have in common that may share a shape."""
+
+
+class FrameColumns:
+    """What decoding looks at of a batch of `schemas.FRAMES`; `buffer[starts[i] : ends[i]]` is frame i.
+
+    `is_whole` and `has_api` say of each row whether its bytes and its API are there at all.
+    """
+
+    def __init__(self, frames: pa.RecordBatch) -> None:
+        data = frames.column("frame").cast(pa.binary())
+        offsets = np.frombuffer(data.buffers()[1] or bytes(4), np.int32)[data.offset :].astype(np.int64)
+        self.buffer = np.frombuffer(data.buffers()[2] or b"", np.uint8)
+        self.starts, self.ends = offsets[: len(data)], offsets[1 : len(data) + 1]
+        self.is_whole = _filled(data.is_valid(), False) & ~_filled(frames.column("truncated"), False)
+        api_key, api_version = frames.column("api_key"), frames.column("api_version")
+        self.has_api = _filled(pc.and_(api_key.is_valid(), api_version.is_valid()), False)
+        self.api_key, self.api_version = (_filled(column, -1).astype(np.int64) for column in (api_key, api_version))
+        self.is_response = _filled(frames.column("is_response"), False)
+
+    def frame(self, row: int) -> tuple[bytes, int, int, bool]:
+        """A frame's bytes, API key, API version, and whether it is a response."""
+        data = self.buffer[self.starts[row] : self.ends[row]].tobytes()
+        return data, int(self.api_key[row]), int(self.api_version[row]), bool(self.is_response[row])
+
+    def alike(self, rows: Rows) -> Iterator[tuple[Kind, Rows]]:
+        """The rows by kind, those of one in their order."""
+        sizes = self.ends - self.starts
+        kinds = (self.api_key & 0xFFFF) << 48 | (self.api_version & 0xFFFF) << 32 | self.is_response << 31 | sizes
+        kinds = kinds[rows]
+        order = np.argsort(kinds, kind="stable")
+        ordered = kinds[order]
+        cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+        for group in np.split(rows[order], cuts) if len(rows) else ():
+            first = int(group[0])
+            kind = int(self.api_key[first]), int(self.api_version[first]), bool(self.is_response[first])
+            yield (*kind, int(sizes[first])), group
+
+
+def _filled(column: pa.Array, value: object) -> npt.NDArray[np.generic]:
+    filled: npt.NDArray[np.generic] = pc.fill_null(column, value).to_numpy(zero_copy_only=False)
+    return filled

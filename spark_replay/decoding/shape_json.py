@@ -1,0 +1,143 @@
+"""The JSON of many frames of one shape at once: one template, whose holes are columns.
+
+Equal structure means equal JSON but for the values, so the text between the values is made once and Arrow joins it with
+columns of numbers, uuids and texts. The result is, letter for letter, what `json_form` and `json.dumps` give.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from mockraft.spark_replay.decoding.layout import FIXED, Group, Leaf
+from mockraft.wire import uuids
+from mockraft.wire.json_form import UNKNOWN_TAGS
+from mockraft.wire.message import Message
+from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
+
+Bytes = npt.NDArray[np.uint8]
+
+INTEGERS = {"int8": ">i1", "int16": ">i2", "uint16": ">u2", "int32": ">i4", "uint32": ">u4", "int64": ">i8"}
+"""numpy's names of the schema's integers."""
+
+_BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
+_BASE64_URL = np.frombuffer(_BASE64.tobytes().replace(b"+/", b"-_"), np.uint8)
+_UNSAFE = np.array([byte < 0x20 or byte > 0x7E or byte in b'"\\' for byte in range(256)])
+
+
+class Template:
+    """The JSON of a shape's bodies: text, and leaves where a value goes."""
+
+    def __init__(self, cls: type[Message], version: int, tree: Group) -> None:
+        self._pieces: list[str | Leaf] = []
+        self._struct(schema_of(cls).root, version, tree)
+
+    def _struct(self, spec: StructSpec, version: int, group: Group) -> None:
+        before = "{"
+        for field in spec.fields:
+            if field.versions.covers(version) and field.json_name in group.fields:
+                self._pieces.append(f'{before}"{field.json_name}":')
+                self._value(field, version, group.fields[field.json_name])
+                before = ","
+        if group.unknown:
+            self._pieces.append(f'{before}"{UNKNOWN_TAGS}":')
+            for index, (tag, leaf) in enumerate(group.unknown):
+                self._pieces += [f'{"," if index else "["}{{"tag":{tag},"data":', leaf, "}"]
+            self._pieces.append("]")
+            before = ","
+        self._pieces.append("{}" if before == "{" else "}")
+
+    def _value(self, spec: FieldSpec, version: int, node: Any) -> None:
+        if node is None:
+            self._pieces.append("null")
+        elif isinstance(node, list):
+            self._pieces.append("[")
+            for index, element in enumerate(node):
+                if index:
+                    self._pieces.append(",")
+                self._value(spec, version, element)
+            self._pieces.append("]")
+        elif isinstance(node, Leaf):
+            self._pieces.append(node)
+        else:
+            assert spec.struct is not None
+            self._struct(spec.struct, version, node)
+
+    def write(self, frames: Bytes) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+        """The JSON of frames, rows of bytes; and of which rows it is right: text to be escaped is left to others."""
+        parts: list[str | pa.Array] = [""]
+        right = np.ones(len(frames), np.bool_)
+        for piece in self._pieces:
+            part: str | pa.Array = piece if isinstance(piece, str) else _column(piece, frames, right)
+            if isinstance(part, str) and isinstance(parts[-1], str):
+                parts[-1] += part
+            else:
+                parts.append(part)
+        if len(parts) == 1:
+            return pa.repeat(parts[0], len(frames)), right
+        return pc.binary_join_element_wise(*parts, ""), right
+
+
+def _column(leaf: Leaf, frames: Bytes, right: npt.NDArray[np.bool_]) -> str | pa.Array:
+    """A leaf's JSON in every frame, or the one text that it is in all of them."""
+    content = frames[:, leaf.offset : leaf.offset + leaf.length]
+    if len(frames) == 1 or leaf.length == 0 or (content == content[0]).all():
+        return _text(leaf.kind, content[0].tobytes())
+    if leaf.kind in INTEGERS:
+        values = np.ascontiguousarray(content).view(INTEGERS[leaf.kind]).ravel()
+        return pa.array(values.astype(values.dtype.newbyteorder("="))).cast(pa.string())
+    if leaf.kind == "bool":
+        return pa.array(content[:, 0] != 0).cast(pa.string())
+    if leaf.kind == "float64":
+        return pa.array([_text(leaf.kind, value.tobytes()) for value in content], pa.string())
+    if leaf.kind == "string":
+        unsafe = _UNSAFE[content].any(axis=1)
+        right &= ~unsafe
+        content = np.where(unsafe[:, None], np.uint8(0x20), content)
+        return _fixed_strings(_quoted(content))
+    if leaf.kind == "uuid":
+        return _fixed_strings(_quoted(_base64(content, _BASE64_URL)[:, :22]))
+    return _fixed_strings(_quoted(_base64(content, _BASE64)))
+
+
+def _text(kind: str, data: bytes) -> str:
+    """One value's JSON, as `json_form` has it."""
+    if kind == "uuid":
+        return f'"{uuids.text_of(data)}"'
+    if kind == "string":
+        return json.dumps(data.decode(), ensure_ascii=False)
+    fixed = FIXED.get(kind)
+    if fixed is None:
+        return f'"{base64.b64encode(data).decode()}"'
+    return json.dumps(fixed.unpack(data)[0])
+
+
+def _base64(content: Bytes, alphabet: Bytes) -> Bytes:
+    rows, length = content.shape
+    groups = -(-length // 3)
+    padded = np.zeros((rows, groups * 3), np.uint8)
+    padded[:, :length] = content
+    a, b, c = (padded[:, at::3] for at in range(3))
+    sextets = np.stack((a >> 2, (a & 3) << 4 | b >> 4, (b & 15) << 2 | c >> 6, c & 63), axis=2)
+    text = alphabet[sextets].reshape(rows, groups * 4)
+    missing = groups * 3 - length
+    if missing:
+        text[:, -missing:] = ord("=")
+    return text
+
+
+def _quoted(text: Bytes) -> Bytes:
+    quoted = np.full((len(text), text.shape[1] + 2), ord('"'), np.uint8)
+    quoted[:, 1:-1] = text
+    return quoted
+
+
+def _fixed_strings(text: Bytes) -> pa.Array:
+    rows, length = text.shape
+    offsets = np.arange(0, (rows + 1) * length, length, dtype=np.int32)
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(text)))

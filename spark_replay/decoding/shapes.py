@@ -1,0 +1,241 @@
+"""Many frames judged at once: those that differ from one that was judged in nothing but the values of fields.
+
+The claim. Let `e` be a frame that the codec reads and writes again byte for byte, of an API, version and direction, and
+`f` one of the same and of the same size. `lay_out` divides `e` into structure (lengths, counts, null markers, tag
+counts, tags and their sizes) and the content of fields. If `f` has the structure bytes of `e` and its contents pass the
+checks below, then `f` is read without an error and written again byte for byte too. Why:
+
+1. A generated reader decides where to read next, and whether to refuse, by lengths, counts, markers and tags alone,
+   and by how many bytes are left. Those are equal, so it reads `f` as it read `e`, every field from the same place.
+2. Contents can be refused only where a string is not UTF-8. ASCII is; a string that is not all ASCII in `e` counts as
+   structure, and must be equal. Numbers, uuids, bytes and records take any bytes.
+3. A generated writer decides what to write by lengths, by what is null, by the tags that it kept, and by whether a
+   tagged field holds its default. The first three are structure; for the fourth `f` is checked: no tagged field on its
+   wire may hold its default. So it writes `f` in the order and with the lengths, markers and tags of `e`, which are
+   those that `e` had, and `f` has.
+4. Each value is written as the bytes that it was read from: integers, uuids, bytes, ASCII; a bool if its byte is 0 or 1
+   (checked); a float if it is neither NaN nor infinite (checked).
+
+Forms that are read but written differently (a varint longer than need be, a null of another negative number, tags out
+of order) are structure, and `e` has none of them. What is not proven so is judged on its own: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from mockraft.spark_replay.decoding.layout import Layout, Leaf, lay_out
+from mockraft.spark_replay.decoding.shape_json import Template
+from mockraft.spark_replay.decoding.verdicts import Verdict, header_version, judge_as
+from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
+from mockraft.wire.overlay import Overlay
+
+Bytes = npt.NDArray[np.uint8]
+Rows = npt.NDArray[np.int64]
+
+SHAPE_BYTES_MAX = 64 << 10
+"""Longest frame that becomes a shape."""
+
+SHAPES_BYTES_MAX = 32 << 20
+"""What all shapes take at most, about; those not used for longest go first."""
+
+SHAPES_PER_SIZE_MAX = 16
+"""Most shapes of one API, version, direction and size."""
+
+SIZES_MAX = 16 << 10
+"""Of how many APIs, versions, directions and sizes anything is known at a time."""
+
+FRAMES_MIN = 4
+"""How many frames must have fitted no shape before one of them becomes one."""
+
+_CHUNK_BYTES = 1 << 20
+# What a content byte may differ in: a bool in its last bit, text in all but the first.
+_CHECKED = {"bool": 0xFE, "string": 0x80}
+
+
+class Shape:
+    """A judged frame and what another may differ from it in. `layout` is of the body; offsets count in the frame."""
+
+    def __init__(
+        self, data: bytes, cls: type[Message], version: int, header: Layout, body: Layout, verdict: Verdict
+    ) -> None:
+        self.verdict = verdict
+        self.cls = cls
+        self.version = version
+        self.layout = body
+        self.bytes = np.frombuffer(data, np.uint8)
+        self.mask = np.full(len(data), 0xFF, np.uint8)
+        self.floats: list[int] = []
+        self.hits = 0
+        for leaf in (*header.leaves, *body.leaves):
+            self._free(leaf)
+        self.defaults = [_joined(places) for places in (*header.defaults, *body.defaults)]
+
+    def _free(self, leaf: Leaf) -> None:
+        content = slice(leaf.offset, leaf.offset + leaf.length)
+        if leaf.kind == "string" and (self.bytes[content] > 127).any():
+            return
+        self.mask[content] = _CHECKED.get(leaf.kind, 0)
+        if leaf.kind == "float64":
+            self.floats.append(leaf.offset)
+
+    @cached_property
+    def template(self) -> Template:
+        """What writes the JSON of its frames' bodies."""
+        return Template(self.cls, self.version, self.layout.tree)
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory it takes."""
+        return 2000 + 2 * len(self.bytes) + 600 * len(self.layout.leaves)
+
+    def fits(self, buffer: Bytes, starts: Rows) -> npt.NDArray[np.bool_]:
+        """Which of the frames of this size that start there have this shape, so that `verdict` is theirs too."""
+        step = max(_CHUNK_BYTES // len(self.bytes), 1)
+        parts = [self._fits(buffer, starts[at : at + step]) for at in range(0, len(starts), step)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _fits(self, buffer: Bytes, starts: Rows) -> npt.NDArray[np.bool_]:
+        frames = frames_at(buffer, starts, len(self.bytes))
+        unlike = frames ^ self.bytes
+        unlike &= self.mask
+        fits = ~unlike.any(axis=1)
+        for positions, values in self.defaults:
+            fits &= (frames[:, positions] != values).any(axis=1)
+        for at in self.floats:
+            fits &= ((frames[:, at] & 0x7F) != 0x7F) | (frames[:, at + 1] < 0xF0)
+        return fits
+
+
+def frames_at(buffer: Bytes, starts: Rows, size: int) -> Bytes:
+    """The frames of one size as rows of bytes."""
+    windows = np.lib.stride_tricks.sliding_window_view(buffer, size)
+    return windows[starts]
+
+
+def _joined(places: tuple[tuple[int, bytes], ...]) -> tuple[Rows, Bytes]:
+    positions = [offset + index for offset, data in places for index in range(len(data))]
+    values = b"".join(data for _, data in places)
+    return np.array(positions, np.int64), np.frombuffer(values, np.uint8)
+
+
+def shape_of(
+    data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool
+) -> tuple[Verdict, Shape | None]:
+    """The verdict on a frame, and its shape where the verdict is that it is read and written again as it is."""
+    verdict = judge_as(data, overlay, cls, version, is_response, False)
+    if verdict.decode_status != "ok" or not verdict.roundtrip:
+        return verdict, None
+    header_class = overlay.by_name("ResponseHeader" if is_response else "RequestHeader")
+    before = header_version(overlay, cls.api_key, version, is_response)
+    try:
+        header = lay_out(header_class, before, data)
+        body = lay_out(cls, version, data, header.end)
+    except WireError:
+        return verdict, None
+    return verdict, Shape(data, cls, version, header, body, verdict) if body.end == len(data) else None
+
+
+class _Size:
+    """The shapes of one API, version, direction and size, the last used first."""
+
+    def __init__(self) -> None:
+        self.shapes: list[Shape] = []
+        self.misses = 0
+        self.in_vain = 0
+
+    @property
+    def misses_min(self) -> int:
+        """How many frames must have fitted nothing: more and more where shapes are made and never seen again."""
+        unused = self.in_vain + sum(shape.hits == 0 for shape in self.shapes)
+        return FRAMES_MIN << min(unused, 16)
+
+
+class ShapeTable:
+    """The shapes seen so far, bounded."""
+
+    def __init__(self) -> None:
+        self._sizes: OrderedDict[tuple[Any, ...], _Size] = OrderedDict()
+        self._bytes = 0
+
+    def sort(
+        self, overlay: Overlay, key: tuple[int, int, bool, int], buffer: Bytes, starts: Rows
+    ) -> tuple[list[tuple[Shape, Rows]], Rows]:
+        """The frames (all of one API, version, direction and size, which `key` is) by shape, and those of none.
+
+        Both as indexes into `starts`.
+        """
+        api_key, version, is_response, size = key
+        left = np.arange(len(starts))
+        found: list[tuple[Shape, Rows]] = []
+        name = (overlay.responses if is_response else overlay.requests).get(api_key)
+        if name is None or not 0 < size <= SHAPE_BYTES_MAX:
+            return found, left
+        known = self._of(overlay, key)
+        for shape in list(known.shapes):
+            left = self._take(known, shape, buffer, starts, left, found)
+            if not len(left):
+                return found, left
+        singles: list[int] = []
+        while len(left) and known.misses + len(left) >= known.misses_min:
+            data = buffer[starts[left[0]] : starts[left[0]] + size].tobytes()
+            known.misses = 0
+            shape = self._new(known, overlay, name, version, is_response, data)
+            if shape is None:
+                singles.append(int(left[0]))
+                left = left[1:]
+                known.in_vain += 1
+            else:
+                left = self._take(known, shape, buffer, starts, left, found)
+        left = np.concatenate((np.array(singles, np.int64), left))
+        known.misses += len(left)
+        return found, left
+
+    def _take(
+        self, known: _Size, shape: Shape, buffer: Bytes, starts: Rows, left: Rows, found: list[tuple[Shape, Rows]]
+    ) -> Rows:
+        fits = shape.fits(buffer, starts[left])
+        if fits.any():
+            found.append((shape, left[fits]))
+            # The frame that a shape was made of is no use of it.
+            shape.hits += int(fits.sum()) - (shape.hits == 0)
+            known.shapes.remove(shape)
+            known.shapes.insert(0, shape)
+        return left[~fits]
+
+    def _of(self, overlay: Overlay, key: tuple[int, int, bool, int]) -> _Size:
+        known = self._sizes.get((overlay, *key))
+        if known is None:
+            known = self._sizes[overlay, *key] = _Size()
+            if len(self._sizes) > SIZES_MAX:
+                self._forget_oldest()
+        self._sizes.move_to_end((overlay, *key))
+        return known
+
+    def _new(
+        self, known: _Size, overlay: Overlay, name: str, version: int, is_response: bool, data: bytes
+    ) -> Shape | None:
+        cls = overlay.by_name(name)
+        if not cls.min_version <= version <= cls.max_version:
+            return None
+        _, shape = shape_of(data, overlay, cls, version, is_response)
+        if shape is None:
+            return None
+        known.shapes.insert(0, shape)
+        self._bytes += shape.size
+        for dropped in known.shapes[SHAPES_PER_SIZE_MAX:]:
+            self._bytes -= dropped.size
+            known.in_vain += dropped.hits == 0
+        del known.shapes[SHAPES_PER_SIZE_MAX:]
+        while self._bytes > SHAPES_BYTES_MAX and len(self._sizes) > 1:
+            self._forget_oldest()
+        return shape
+
+    def _forget_oldest(self) -> None:
+        _, oldest = self._sizes.popitem(last=False)
+        self._bytes -= sum(shape.size for shape in oldest.shapes)

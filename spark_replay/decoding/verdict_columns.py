@@ -1,0 +1,60 @@
+"""The verdicts on a batch of frames as Arrow columns; equal ones are kept once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from mockraft.spark_replay.decoding.verdicts import Verdict
+from mockraft.spark_replay.schemas import MESSAGES
+
+Rows = npt.NDArray[np.int64]
+
+COLUMNS = tuple(name for name in Verdict._fields if name != "body")
+
+
+class VerdictColumns:
+    """One verdict a row, given in any order, many rows at a time where they share one."""
+
+    def __init__(self, rows: int) -> None:
+        self._numbers = np.zeros(rows, np.int32)
+        self._verdicts: dict[Verdict, int] = {}
+        self._bodies: dict[int, str] = {}
+        self._body_columns: list[tuple[Rows, pa.Array]] = []
+
+    def put(self, row: int, verdict: Verdict) -> None:
+        """The verdict on one row, with its body."""
+        if verdict.body is not None:
+            self._bodies[row] = verdict.body
+            verdict = verdict._replace(body=None)
+        self._numbers[row] = self._verdicts.setdefault(verdict, len(self._verdicts))
+
+    def put_all(self, rows: Rows, verdict: Verdict, bodies: pa.Array | None = None) -> None:
+        """The verdict that rows share; their bodies, if there are any, as a column of as many."""
+        self._numbers[rows] = self._verdicts.setdefault(verdict, len(self._verdicts))
+        if bodies is not None:
+            self._body_columns.append((rows, bodies))
+
+    def columns(self) -> dict[str, pa.Array]:
+        """Every column that a verdict has, body included."""
+        found: dict[str, pa.Array] = {}
+        numbers = pa.array(self._numbers)
+        for index, name in enumerate(COLUMNS):
+            values: list[Any] = [verdict[index] for verdict in self._verdicts]
+            found[name] = pa.array(values, MESSAGES.field(name).type).take(numbers)
+        found["body"] = self._body_column()
+        return found
+
+    def _body_column(self) -> pa.Array:
+        single = list(self._bodies)
+        columns = [*self._body_columns, (np.array(single, np.int64), pa.array(self._bodies.values(), pa.string()))]
+        # Where a row's body is among all of them; none: null.
+        places = np.full(len(self._numbers), -1, np.int64)
+        start = 0
+        for rows, bodies in columns:
+            places[rows] = np.arange(start, start + len(rows))
+            start += len(bodies)
+        wanted = pa.array(places, mask=places < 0)
+        return pa.concat_arrays([bodies for _, bodies in columns]).take(wanted)
