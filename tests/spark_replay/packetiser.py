@@ -11,6 +11,7 @@ What happens to the segments on their way is a function between the two: `cut`, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from ipaddress import ip_address
 from itertools import pairwise
 from random import Random
@@ -251,6 +252,11 @@ def tcp(segment: Segment, options: bytes = b"") -> bytes:
     return head + options + segment.payload
 
 
+@lru_cache
+def _packed(address: str) -> bytes:
+    return ip_address(address).packed
+
+
 def ip(
     segment: Segment,
     body: bytes | None = None,
@@ -267,7 +273,7 @@ def ip(
     """
     body = tcp(segment) if body is None else body
     flow = segment.flow
-    addresses = [ip_address(flow.client).packed, ip_address(flow.server).packed]
+    addresses = [_packed(flow.client), _packed(flow.server)]
     pair = b"".join(addresses if segment.from_client else addresses[::-1])
     if len(pair) == 32:
         size = 0 if length_zero else len(extensions) + len(body)

@@ -1,4 +1,4 @@
-"""However TCP cut, mixed up and repeated what was said, the same frames come out of the file."""
+"""However TCP cut, mixed up, repeated and lost what was said: the same frames, or fewer, and never another one."""
 
 from collections import Counter
 from pathlib import Path
@@ -8,39 +8,173 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from .capture_bytes import pcap
-from .frame_rows import frames_of
+from .frame_rows import frames_of, rows_of, said_in, table_of
 from .packetiser import (
+    RST,
+    Flow,
+    Said,
+    Segment,
     conversation,
     cut,
     exchanges,
     joined,
+    mixed,
     moved,
     overlapped,
     packets,
     repeated,
+    timed,
     with_keep_alives,
 )
 
-house = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+house = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 seeds = st.integers(0, 2**32)
+sizes = st.sampled_from([1, 3, 17, 60, 200, 1448])
+
+
+def read_back(tmp_path: Path, segments: list[Segment]) -> Counter[Said]:
+    path = tmp_path / "said.pcap"
+    path.write_bytes(pcap(packets(segments)))
+    return frames_of(path)
 
 
 @house
-@given(seeds, st.integers(1, 12), st.integers(1, 30), st.booleans(), st.booleans())
-def test_frames_depend_neither_on_cuts_repeats_overlaps_keep_alives_nor_on_where_numbers_begin(
-    tmp_path: Path, seed: int, count: int, distance: int, joins: bool, wraps: bool
+@given(seeds, st.integers(1, 8), sizes, st.booleans(), st.booleans())
+def test_cuts_repeats_overlaps_and_keep_alives_change_no_frame(
+    tmp_path: Path, seed: int, count: int, segment_bytes: int, joins: bool, other_bytes: bool
+) -> None:
+    chance = Random(seed)
+    said = exchanges(count, chance, bytes_max=100)
+    segments = conversation(said, segment_bytes=segment_bytes, closes=chance.random() < 0.5)
+    segments = cut(joined(segments) if joins else segments, chance)
+    segments = repeated(overlapped(segments, chance, 0.5, other_bytes), chance, 0.3)
+    assert read_back(tmp_path, with_keep_alives(segments)) == Counter(said)
+
+
+@house
+@given(seeds, st.integers(1, 8), sizes, st.integers(2, 30))
+def test_another_order_of_the_packets_changes_no_frame(
+    tmp_path: Path, seed: int, count: int, segment_bytes: int, distance: int
 ) -> None:
     chance = Random(seed)
     said = exchanges(count, chance)
-    segments = conversation(said, segment_bytes=chance.randrange(1, 200))
-    if joins:
-        segments = joined(segments)
-    segments = cut(segments, chance)
-    segments = overlapped(segments, chance)
-    segments = repeated(segments, chance, 0.5)
-    segments = with_keep_alives(segments)
-    if wraps:
-        segments = moved(segments, -chance.randrange(3000), -500_000 - chance.randrange(3000))
-    path = tmp_path / "x.pcap"
-    path.write_bytes(pcap(packets(segments)))
-    assert frames_of(path) == Counter(said)
+    segments = conversation(said, segment_bytes=segment_bytes)
+    segments = mixed(repeated(segments, chance, 0.3), chance, distance)
+    assert read_back(tmp_path, segments) == Counter(said)
+
+
+@house
+@given(seeds, sizes, st.integers(0, 3000), st.integers(0, 3000), st.integers(0, 12))
+def test_sequence_numbers_may_wrap_anywhere(
+    tmp_path: Path, seed: int, segment_bytes: int, client_before: int, server_before: int, distance: int
+) -> None:
+    chance = Random(seed)
+    said = exchanges(8, chance)
+    segments = conversation(said, segment_bytes=segment_bytes, isns=(0, 0))
+    segments = moved(segments, -client_before, -server_before)
+    assert read_back(tmp_path, mixed(segments, chance, 1 + distance)) == Counter(said)
+
+
+@house
+@given(seeds, st.integers(1, 6), sizes, st.integers(1, 4))
+def test_a_lost_segment_costs_frames_and_never_invents_one(
+    tmp_path: Path, seed: int, count: int, segment_bytes: int, losses: int
+) -> None:
+    chance = Random(seed)
+    said = exchanges(count + 3, chance)
+    segments = cut(conversation(said, segment_bytes=segment_bytes), chance)
+    with_bytes = [index for index, each in enumerate(segments) if each.payload]
+    lost = set(chance.sample(with_bytes, min(losses, len(with_bytes))))
+    found = read_back(tmp_path, [each for index, each in enumerate(segments) if index not in lost])
+    assert found - Counter(said) == Counter()
+    untouched = _before(segments[: min(lost)], said)
+    assert Counter(untouched) - found == Counter()
+
+
+def _before(segments: list[Segment], said: list[Said]) -> list[Said]:
+    """The frames that are complete in these segments, which nothing is missing from."""
+    whole = []
+    for from_client in (True, False):
+        sent = sum(len(each.payload) for each in segments if each.from_client == from_client)
+        for each in said:
+            if each.from_client == from_client and (sent := sent - len(each.data)) >= 0:
+                whole.append(each)
+    return whole
+
+
+@house
+@given(seeds, sizes, st.integers(1, 40))
+def test_a_capture_that_starts_midway_has_what_came_after_and_nothing_else(
+    tmp_path: Path, seed: int, segment_bytes: int, start: int
+) -> None:
+    chance = Random(seed)
+    said = exchanges(8, chance)
+    segments = conversation(said, segment_bytes=segment_bytes)
+    first = 3 + start % (len(segments) - 3)
+    # What was completely said after the first request that begins behind the cut.
+    at = next((n for n in range(first, len(segments)) if _starts_a_request(segments, n, said)), len(segments))
+    found = read_back(tmp_path, timed(segments[first:]))
+    assert found - Counter(said) == Counter()
+    begun = sum(_starts_a_request(segments, n, said) for n in range(at))
+    requests = [each for each in said if each.from_client][begun:]
+    # A segment of fewer bytes than a header has cannot be told to begin one.
+    if segment_bytes >= 17:
+        assert Counter(requests) - found == Counter()
+
+
+def _starts_a_request(segments: list[Segment], index: int, said: list[Said]) -> bool:
+    each = segments[index]
+    sent = sum(len(before.payload) for before in segments[:index] if before.from_client)
+    starts, at = set(), 0
+    for frame in said:
+        if frame.from_client:
+            starts.add(at)
+            at += len(frame.data)
+    return each.from_client and bool(each.payload) and sent in starts
+
+
+@house
+@given(seeds, st.integers(0, 1))
+def test_a_port_that_is_used_again_is_another_connection(tmp_path: Path, seed: int, ends_with_a_reset: int) -> None:
+    chance = Random(seed)
+    first, second = exchanges(3, chance), exchanges(4, chance)
+    opened = conversation(first, closes=not ends_with_a_reset, isns=(chance.randrange(2**32), chance.randrange(2**32)))
+    if ends_with_a_reset:
+        opened.append(opened[-1]._replace(flags=RST, payload=b""))
+    again = conversation(second, isns=(chance.randrange(2**32), chance.randrange(2**32)))
+    path = tmp_path / "again.pcap"
+    path.write_bytes(pcap(packets(timed(opened + again))))
+    table = table_of(path)
+    assert said_in(table) == Counter(first + second)
+    assert rows_of(table, "incarnation", "pair_status") == {(1, "paired"): 6, (2, "paired"): 8}
+
+
+@house
+@given(seeds, st.integers(2, 6))
+def test_connections_that_talk_at_the_same_time_are_kept_apart(tmp_path: Path, seed: int, count: int) -> None:
+    chance = Random(seed)
+    talks = []
+    for number in range(count):
+        flow = Flow(client_port=40_000 + number // 2, client=f"10.0.0.{3 + number % 2}")
+        said = exchanges(5, chance)
+        talks.append((flow, said, conversation(said, flow, isns=(number, 2**32 - 1 - number))))
+    path = tmp_path / "many.pcap"
+    path.write_bytes(pcap(packets(timed(interleaved([segments for _, _, segments in talks], chance)))))
+    table = table_of(path)
+    for flow, said, _ in talks:
+        mine = table.filter(
+            [
+                (client, port) == (flow.client, flow.client_port)
+                for client, port in zip(table["client"].to_pylist(), table["client_port"].to_pylist(), strict=True)
+            ]
+        )
+        assert said_in(mine) == Counter(said)
+    assert len(set(table["conn_id"].to_pylist())) == count
+
+
+def interleaved(lists: list[list[Segment]], chance: Random) -> list[Segment]:
+    """One list of all, each in its own order."""
+    turns = [number for number, each in enumerate(lists) for _ in each]
+    chance.shuffle(turns)
+    iterators = [iter(each) for each in lists]
+    return [next(iterators[number]) for number in turns]
