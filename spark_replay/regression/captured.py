@@ -95,6 +95,15 @@ def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Captured]:
                 yield Captured(number, *row)
 
 
+def to_batch(exchanges: Iterable[Captured]) -> pa.RecordBatch:
+    """Rows of `schemas.EXCHANGES`."""
+    import pyarrow as pa
+    from mockraft.spark_replay.schemas import EXCHANGES
+
+    rows = [each._asdict() | {"latency_ns": each.response_ts_ns - each.request_ts_ns} for each in exchanges]
+    return pa.RecordBatch.from_pylist(rows, schema=EXCHANGES)
+
+
 def _of_exchange(number: int, exchange: Exchange) -> Captured:
     request, response = exchange.request, exchange.response
     frame = request or response

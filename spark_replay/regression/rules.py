@@ -68,6 +68,11 @@ class Rule(NamedTuple):
         """`Api:path`."""
         return f"{self.api}:{self.path}"
 
+    @property
+    def excuses(self) -> bool:
+        """Whether it lets differences pass."""
+        return self.kind != COMPARED
+
 
 class Override(NamedTuple):
     """What a rules file says: fields whose path matches (`*` stands for anything) are of this class.

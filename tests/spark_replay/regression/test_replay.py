@@ -4,20 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft import Controller, SimulatedBroker
-from mockraft.brokers.lifecycle import BrokerState
+from mockraft import Controller
 from mockraft.child_process import free_port
 from mockraft.server.stubs.stub import stub
-from mockraft.spark_replay.captures import Endpoint
 from mockraft.spark_replay.exchanges import Exchange, read_exchanges
-from mockraft.spark_replay.recording import Filter, Recording
-from mockraft.spark_replay.recording_proxy import RecordingProxy
+from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import of_exchanges
 from mockraft.spark_replay.regression.diff import CHANGED, Difference
 from mockraft.spark_replay.regression.plan import PACED, Step, steps, survey
 from mockraft.spark_replay.regression.replay import Options, Replayed, replay
 from mockraft.spark_replay.regression.summary import NO_ANSWER, report
-from mockraft.wire import api_keys, uuids
+from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, connect
 from mockraft.wire.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
@@ -25,36 +22,8 @@ from mockraft.wire.messages.alter_client_quotas_request import (
     EntryData,
     OpData,
 )
-from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
 CAPTURES = Path(__file__).parents[2] / "captures"
-
-
-@pytest.fixture
-async def exchanges(tmp_path: Path) -> list[Exchange]:
-    """A broker starts, a topic is created and deleted by its id, the broker leaves."""
-    path = tmp_path / "run.pcapng"
-    async with (
-        Controller() as controller,
-        RecordingProxy(Recording(path), [Endpoint(controller.host, controller.port)]) as proxy,
-    ):
-        broker = SimulatedBroker.joining(proxy.bootstrap, controller.cluster_id, 1, seed=1, serve_clients=False)
-        async with broker:
-            await broker.wait_until(BrokerState.RUNNING)
-            client = await connect("127.0.0.1", int(proxy.bootstrap.rpartition(":")[2]), client_id="tester")
-            topics = [CreatableTopic(name="t", num_partitions=2, replication_factor=1)]
-            # Version 6 does not tell the id.
-            created = await client.send(CreateTopicsRequest(topics=topics, timeout_ms=1000), version=6)
-            assert [each.error_code for each in created.topics] == [0]
-            topic_id = controller.double.state.topic("t").topic_id
-            deleted = [DeleteTopicState(name=None, topic_id=uuids.read_text(topic_id))]
-            assert (await client.send(DeleteTopicsRequest(topics=deleted, timeout_ms=1000))).responses[
-                0
-            ].error_code == 0
-            await client.close()
-            await broker.shut_down()
-    return list(read_exchanges(path))
 
 
 async def on(controller: Controller, exchanges: list[Exchange], **options: Any) -> Replayed:

@@ -1,0 +1,88 @@
+"""What a replay found as rows of the tables `schemas.REPLAY_RESULTS` and `schemas.DIFFS`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+from mockraft.spark_replay.regression.diff import ABSENT, MISSING, Difference
+from mockraft.spark_replay.regression.replay import LEFT_OUT, OK, Outcome
+from mockraft.spark_replay.schemas import DIFFS, REPLAY_RESULTS
+
+NO_ANSWER = "(no answer)"
+VALUE_CHARS_MAX = 4096
+"""A value longer than that is cut in a row of DIFFS; both answers are whole in REPLAY_RESULTS."""
+
+_OF_DIFFERENCE = ("path", "kind", "expected", "actual", "rule")
+_KEY = tuple(name for name in DIFFS.names if name not in _OF_DIFFERENCE)
+_COPIED = tuple(name for name in REPLAY_RESULTS.names if name in {*DIFFS.names, "client", "client_port", "server"})
+
+REPLAYED = pa.schema(
+    [
+        *REPLAY_RESULTS,
+        ("differences", pa.list_(pa.struct([DIFFS.field(name) for name in _OF_DIFFERENCE]))),
+    ]
+)
+"""REPLAY_RESULTS with each row's DIFFS in it: what a task hands out, since an exchange is sent once."""
+
+
+def row_of(outcome: Outcome, run_id: str, session: str, mode: str) -> dict[str, Any]:
+    """One row of REPLAYED."""
+    captured = outcome.captured
+    found = [*outcome.differences, *outcome.excused]
+    row = {name: getattr(captured, name) for name in captured._fields if name not in ("request", "response")}
+    row |= {
+        "run_id": run_id,
+        "session": session,
+        "mode": mode,
+        "sent_ns": outcome.sent_ns or None,
+        "recv_ns": outcome.received_ns or None,
+        "captured_latency_ns": captured.response_ts_ns - captured.request_ts_ns,
+        "latency_ns": outcome.latency_ns if outcome.status == OK else None,
+        "status": outcome.status,
+        "detail": outcome.failure,
+        "raw_equal": outcome.response == captured.response if outcome.status == OK else None,
+        "equal": outcome.is_same if outcome.status != LEFT_OUT else None,
+        "captured_response": captured.response,
+        "live_response": outcome.response,
+        "differences": [_difference(each) for each in found],
+    }
+    if outcome.status not in (OK, LEFT_OUT):
+        lost = {"path": NO_ANSWER, "kind": MISSING, "expected": "an answer", "actual": outcome.failure}
+        row["differences"] = [{**lost, "rule": NO_ANSWER}]
+    return row
+
+
+def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    """A batch of REPLAYED."""
+    return pa.RecordBatch.from_pylist(rows, schema=REPLAYED)
+
+
+def split(replayed: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """REPLAY_RESULTS and DIFFS of a batch of REPLAYED."""
+    results = replayed.select(REPLAY_RESULTS.names)
+    lists = replayed.column("differences")
+    rows = replayed.select(list(_KEY)).take(pa.compute.list_parent_indices(lists))
+    parts = lists.flatten()
+    fields = dict(zip(_OF_DIFFERENCE, parts.flatten(), strict=True))
+    columns = [fields[name] if name in fields else rows.column(name) for name in DIFFS.names]
+    return results, pa.RecordBatch.from_arrays(columns, schema=DIFFS)
+
+
+def _difference(difference: Difference) -> dict[str, Any]:
+    return {
+        "path": difference.path,
+        "kind": difference.kind,
+        "expected": text_of(difference.captured),
+        "actual": text_of(difference.live),
+        "rule": difference.rule,
+    }
+
+
+def text_of(value: Any) -> str | None:
+    """A value as JSON, cut to `VALUE_CHARS_MAX`; None for one that is not there."""
+    if value is ABSENT:
+        return None
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= VALUE_CHARS_MAX else text[: VALUE_CHARS_MAX - 1] + "…"

@@ -1,0 +1,149 @@
+"""Where a session is replayed: a controller that is there, or a fresh process for each session."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from mockraft.spark_replay.regression.plan import Survey
+
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 10
+_READY = re.compile(r"^mockraft ready bootstrap=(\S+):(\d+)", re.MULTILINE)
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.+!-]*")
+
+
+class TargetError(RuntimeError):
+    """A target that cannot be had: it does not start, or cannot be installed. The text is for a user."""
+
+
+class Target(Protocol):
+    """Where to send; it travels to Spark's workers, so it is made of plain values."""
+
+    @property
+    def name(self) -> str:
+        """What a report calls it."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all sessions go to one controller, which must get each request once."""
+
+    def open(self, known: Survey) -> AbstractContextManager[tuple[str, int]]:
+        """Host and port for one session. TargetError."""
+
+
+class Endpoint:
+    """A controller that runs already."""
+
+    is_shared = True
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+
+    @property
+    def name(self) -> str:
+        """`host:port`."""
+        return f"{self.host}:{self.port}"
+
+    @contextmanager
+    def open(self, known: Survey) -> Iterator[tuple[str, int]]:
+        """The same for every session."""
+        yield self.host, self.port
+
+
+class FreshProcess:
+    """A process of its own for each session: an empty controller with the captured one's node id and features.
+
+    `command` starts it, prints mockraft's ready line and takes `--node-id` and `--metadata-version`. `version` of
+    mockraft, if any, is installed first where the process shall run.
+    """
+
+    is_shared = False
+
+    def __init__(self, command: Sequence[str], *, version: str | None = None) -> None:
+        self.command = tuple(command)
+        self.version = version
+
+    @property
+    def name(self) -> str:
+        """`mockraft` or `mockraft==VERSION`."""
+        return "mockraft" if self.version is None else f"mockraft=={self.version}"
+
+    @contextmanager
+    def open(self, known: Survey) -> Iterator[tuple[str, int]]:
+        """Start it, and end it when the session is over."""
+        command = [*self.command]
+        if self.version is not None:
+            command[0] = str(install(self.version))
+        if known.node_id is not None:
+            command += ["--node-id", str(known.node_id)]
+        if known.metadata_version is not None:
+            command += ["--metadata-version", str(known.metadata_version)]
+        with tempfile.TemporaryFile() as log:
+            try:
+                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            except OSError as error:
+                raise TargetError(f"cannot start {command[0]}: {error.strerror}") from None
+            try:
+                yield _wait_until_ready(process, log.fileno(), command)
+            finally:
+                _end(process)
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], log: int, command: Sequence[str]) -> tuple[str, int]:
+    deadline_s = time.monotonic() + START_TIMEOUT_S
+    while True:
+        is_over = process.poll() is not None or time.monotonic() > deadline_s
+        said = os.pread(log, 1 << 16, 0).decode(errors="replace")
+        if (ready := _READY.search(said)) is not None:
+            return ready[1], int(ready[2])
+        if is_over:
+            last = (said.strip().splitlines() or ["nothing was said"])[-1]
+            raise TargetError(f"{' '.join(command)} did not become ready: {last}")
+        time.sleep(0.02)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def install(version: str, folder: Path | None = None) -> Path:
+    """The Python of an environment that has mockraft `version`, made by pip where it is not there yet.
+
+    Raises:
+        TargetError: there is no such version, or pip could not get it; with pip's own last line.
+    """
+    if not _VERSION.fullmatch(version):
+        raise TargetError(f"{version!r} is no version; say mockraft==1.2")
+    folder = folder or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mockraft" / "versions"
+    home = folder / version
+    python = home / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    if (home / "installed").exists():
+        return python
+    folder.mkdir(parents=True, exist_ok=True)
+    has_pip = importlib.util.find_spec("pip") is not None
+    venv.create(home, with_pip=not has_pip, clear=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(python)] if has_pip else [str(python), "-m", "pip"]
+    command = [*pip, "install", "--quiet", "--disable-pip-version-check", f"mockraft=={version}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = [line for line in done.stderr.strip().splitlines() if line.startswith("ERROR")] or ["pip said nothing"]
+        raise TargetError(f"cannot install mockraft=={version}: {said[-1]}; --target-python says where one is")
+    (home / "installed").touch()
+    return python
