@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from mockraft.wire.errors import WireError
-from mockraft.wire.message import Message, with_constructor
+from mockraft.wire.message import Message
 from mockraft.wire.primitives import STRING_BYTES_MAX, uvarint
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 
@@ -62,32 +62,40 @@ class Layout(NamedTuple):
     end: int
 
 
-def lay_out(cls: type[Message], version: int, data: bytes, offset: int = 0, elements_max: int = sys.maxsize) -> Layout:
-    """The layout of the message that starts at `offset`.
+class TooManyValuesError(WireError):
+    """A message has more values than are wanted of one."""
 
-    WireError where the bytes are not one, or an array or tag section would bring the elements above `elements_max`.
+
+def lay_out(cls: type[Message], version: int, data: bytes, offset: int = 0) -> Layout:
+    """The layout of the message that starts at `offset`; WireError where the bytes are not one."""
+    return _walk(cls, version, _Walk(cls, version, data, offset))
+
+
+def check_values(cls: type[Message], version: int, data: bytes, values_max: int) -> None:
+    """TooManyValuesError where the message has more elements and values than that; WireError where it is none.
+
+    For messages of some size, before they are read: a few bytes each are enough to fill the memory with objects.
     """
-    cls = with_constructor(cls)  # type: ignore[assignment]
+    _walk(cls, version, _Counting(cls, version, data, 0, values_max))
+
+
+def _walk(cls: type[Message], version: int, walk: _Walk) -> Layout:
     spec = schema_of(cls)
-    walk = _Walk(sys.modules[cls.__module__], version, data, offset, elements_max)
     try:
         tree = walk.struct(spec.root, spec.flexible.covers(version))
-    except (IndexError, ValueError) as error:
+    except IndexError as error:
         raise WireError("the bytes end too soon", offset=walk.at) from error
-    if walk.at > len(data):
-        raise WireError("the bytes end too soon", offset=len(data))
     return Layout(tree, walk.leaves, walk.defaults, walk.at)
 
 
 class _Walk:
     """One walk: how far it is and what it has seen."""
 
-    def __init__(self, module: Any, version: int, data: bytes, at: int, elements_max: int) -> None:
-        self.module = module
+    def __init__(self, cls: type[Message], version: int, data: bytes, at: int) -> None:
+        self.module = sys.modules[cls.__module__]
         self.version = version
         self.data = data
         self.at = at
-        self.left = elements_max
         self.leaves: list[Leaf] = []
         self.defaults: list[tuple[Place, ...]] = []
 
@@ -101,7 +109,7 @@ class _Walk:
 
     def tags(self, spec: StructSpec, group: Group) -> None:
         known = spec.tagged(self.version)
-        for _ in range(self.count(self.uvarint())):
+        for _ in range(self.uvarint()):
             tag, size = self.uvarint(), self.uvarint()
             field = known.get(tag)
             if field is None:
@@ -119,13 +127,16 @@ class _Walk:
     def field(self, spec: FieldSpec, in_tag: bool) -> Any:
         compact = in_tag or spec.flexible.covers(self.version)
         if spec.is_array:
-            count = self.count(self.uvarint() - 1 if compact else self.integer(_INT))
-            return None if count < 0 else [self.element(spec, compact) for _ in range(count)]
+            count = self.uvarint() - 1 if compact else self.integer(_INT)
+            return None if count < 0 else self.elements(spec, compact, count)
         if spec.struct is not None and spec.nullable.covers(self.version):
             self.at += 1
             if self.data[self.at - 1] > 127:
                 return None
         return self.element(spec, compact)
+
+    def elements(self, spec: FieldSpec, compact: bool, count: int) -> Any:
+        return [self.element(spec, compact) for _ in range(count)]
 
     def element(self, spec: FieldSpec, compact: bool) -> Any:
         if spec.struct is not None:
@@ -158,12 +169,6 @@ class _Walk:
         self.at = end
         return value
 
-    def count(self, count: int) -> int:
-        self.left -= max(count, 0)
-        if self.left < 0:
-            raise WireError("more elements than are read of one message", offset=self.at)
-        return count
-
     def places_of_default(self, spec: FieldSpec, node: Any, default: Any) -> list[Place] | None:
         """Where the value's bytes decide whether it is `default`; None where its structure says that it is not."""
         if node is None or default is None:
@@ -184,6 +189,38 @@ class _Walk:
                 return None
             places += inner
         return places
+
+
+class _Counting(_Walk):
+    """A walk that keeps nothing and ends where there are too many values."""
+
+    def __init__(self, cls: type[Message], version: int, data: bytes, at: int, values_max: int) -> None:
+        super().__init__(cls, version, data, at)
+        self.values_left = values_max
+
+    def elements(self, spec: FieldSpec, compact: bool, count: int) -> Any:
+        fixed = FIXED.get(spec.kind)
+        if fixed is not None:
+            self.count(count)
+            self.at += count * fixed.size
+        else:
+            for _ in range(count):
+                self.count(1)
+                self.element(spec, compact)
+
+    def leaf(self, kind: str, length: int) -> Leaf:
+        self.count(1)
+        leaf = Leaf(kind, self.at, length)
+        self.at += length
+        return leaf
+
+    def count(self, values: int) -> None:
+        self.values_left -= values
+        if self.values_left < 0:
+            raise TooManyValuesError("more values than are read of one message", offset=self.at)
+
+    def places_of_default(self, spec: FieldSpec, node: Any, default: Any) -> list[Place] | None:
+        return None
 
 
 def _places_of_leaf(leaf: Leaf, default: Any) -> list[Place] | None:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from mockraft.spark_replay.decoding.layout import TooManyValuesError, check_values
 from mockraft.wire import api_keys
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import to_json
@@ -23,6 +24,13 @@ REMEMBERED_BODY_BYTES_MAX = 4096
 
 REMEMBERED_BYTES_MAX = 16 << 20
 """What all remembered bodies take at most, about: what a peer sends must not fill the memory."""
+
+
+LARGE_BODY_BYTES = 1 << 20
+"""From how many bytes on the values of a body are counted before it is read."""
+
+VALUES_MAX = 1_000_000
+"""Most elements and values of a large body that is read; more of them would be gigabytes of objects."""
 
 
 class Verdict(NamedTuple):
@@ -124,6 +132,8 @@ def _refused(
 
 
 def _body(cls: type[Message], version: int, block: bytes, with_json: bool) -> _Body:
+    if len(block) >= LARGE_BODY_BYTES:
+        _check_large(cls, version, block)
     message = cls.read(block, version)
     tags: list[int] = []
     _tags_of(cls, version)(message, tags)
@@ -132,6 +142,16 @@ def _body(cls: type[Message], version: int, block: bytes, with_json: bool) -> _B
         return _Body(message.write(version), None, tuple(tags), tree)
     except WireError as error:
         return _Body(b"", str(error), tuple(tags), tree)
+
+
+def _check_large(cls: type[Message], version: int, block: bytes) -> None:
+    try:
+        check_values(cls, version, block, VALUES_MAX)
+    except TooManyValuesError:
+        raise
+    except WireError:
+        # What is wrong is said by the codec.
+        return
 
 
 def _remembered(cls: type[Message], version: int, block: bytes, with_json: bool) -> _Body:

@@ -147,3 +147,19 @@ def test_batches_are_cut_so_that_little_is_decoded_at_once(
 )
 def test_the_first_difference_of_two_texts(written: bytes, data: bytes, at: int) -> None:
     assert first_difference(written, data) == at
+
+
+def test_a_message_of_too_many_values_is_refused_before_it_fills_the_memory(
+    make_frames: Any, make_request: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mockraft.spark_replay.decoding.verdicts.LARGE_BODY_BYTES", 100)
+    monkeypatch.setattr("mockraft.spark_replay.decoding.verdicts.VALUES_MAX", 60)
+    small = make_request(MetadataRequest(topics=[MetadataRequestTopic(name="t" * 90)] * 10), 4)
+    large = make_request(MetadataRequest(topics=[MetadataRequestTopic(name="t")] * 40), 4)
+    uuids = make_request(BrokerHeartbeatRequest(offline_log_dirs=[bytes(16)] * 80), 2)
+    broken = small[0][:-1], *small[1:]
+    verdicts = decode_frames(make_frames([small, large, uuids, broken]))
+    assert verdicts["decode_status"].to_pylist() == ["ok", "error", "error", "error"]
+    errors = verdicts["error"].to_pylist()
+    assert errors[1] == errors[2] == "more values than are read of one message"
+    assert "end" in errors[3]

@@ -1,8 +1,5 @@
 """Frames judged by shape are judged as one by one, whatever was done to their bytes."""
 
-import importlib.util
-from collections.abc import Callable
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -36,19 +33,6 @@ def table(monkeypatch: pytest.MonkeyPatch) -> ShapeTable:
     fresh = ShapeTable()
     monkeypatch.setattr(message_table, "_shapes", fresh)
     return fresh
-
-
-@pytest.fixture(scope="session")
-def random_body() -> Callable[[str, int, Random, str], dict[str, Any]]:
-    """Makes a JSON body of any message: the one that the codec's own tests use."""
-    place = Path(__file__).parents[2] / "wire" / "conftest.py"
-    spec = importlib.util.spec_from_file_location("bodies_for_shapes", place)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found: Callable[[str, int, Random, str], dict[str, Any]] = module.random_body
-    return found
 
 
 def verify_equal(frames: pa.RecordBatch, body: str = "json") -> pa.RecordBatch:

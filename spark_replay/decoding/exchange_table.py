@@ -1,0 +1,93 @@
+"""Frames to exchanges: each request beside the response it got, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from mockraft.spark_replay.schemas import EXCHANGES, FRAMES
+
+WAITING_BYTES_MAX = 64 << 20
+"""Most bytes of frames that wait for the other side of their exchange; beyond it the oldest half stops waiting."""
+
+_OF_BOTH = ("request_frame_no", "latency_ns")
+_OF_REQUEST = [name for name in FRAMES.names if name in EXCHANGES.names and name not in _OF_BOTH]
+_CONNECTION = ("conn_id", "incarnation")
+
+
+def pair_exchanges_table(frames: Iterable[pa.RecordBatch], *, unanswered: bool = True) -> Iterator[pa.RecordBatch]:
+    """The exchanges of frames, as batches of `schemas.EXCHANGES`; by number of the request within a batch.
+
+    Request and response find each other by connection, incarnation and `request_frame_no`, in whatever order and
+    batches they come. With `unanswered` a request that has no response (the capture lacks it, or acks was 0) is a row
+    too, its response columns null. Responses without a request are in no exchange.
+    """
+    waiting = pa.RecordBatch.from_pylist([], schema=FRAMES)
+    for batch in frames:
+        if batch.num_rows:
+            together = pa.Table.from_batches([waiting, batch]).combine_chunks().to_batches()[0]
+            paired, alone, waiting = _split(together)
+            yield from _filled(paired)
+            if unanswered:
+                yield from _filled(alone)
+    if unanswered and waiting.num_rows:
+        yield from _filled(_exchanges(waiting.filter(pc.invert(waiting.column("is_response"))), None))
+
+
+def _filled(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    if batch.num_rows:
+        yield batch
+
+
+def _split(frames: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch, pa.RecordBatch]:
+    """The exchanges that are complete, the requests that get no response, and the frames that wait."""
+    is_response = frames.column("is_response").to_numpy(zero_copy_only=False)
+    is_paired = pc.equal(frames.column("pair_status"), "paired").fill_null(False).to_numpy(zero_copy_only=False)
+    request_at, response_at = _matches(frames, is_response)
+    paired = _exchanges(frames.take(request_at), frames.take(response_at))
+    matched = np.zeros(frames.num_rows, np.bool_)
+    matched[request_at] = matched[response_at] = True
+    waits = is_paired & ~matched
+    if waits.any() and frames.column("size").fill_null(0).to_numpy()[waits].sum() > WAITING_BYTES_MAX:
+        waits[: len(waits) // 2] = False
+    alone = _exchanges(frames.filter(pa.array(~matched & ~waits & ~is_response)), None)
+    return paired, alone, frames.filter(pa.array(waits))
+
+
+def _matches(
+    frames: pa.RecordBatch, is_response: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The rows of requests, and of the response to each."""
+    number = np.where(
+        is_response,
+        frames.column("request_frame_no").fill_null(-1).to_numpy(zero_copy_only=False),
+        frames.column("frame_no").to_numpy(zero_copy_only=False),
+    )
+    connection = [frames.column(name).to_numpy(zero_copy_only=False) for name in _CONNECTION]
+    order = np.lexsort((is_response, number, connection[1], connection[0]))
+    first, second = order[:-1], order[1:]
+    is_match = ~is_response[first] & is_response[second]
+    for key in (number, *connection):
+        is_match &= key[first] == key[second]
+    return first[is_match], second[is_match]
+
+
+def _exchanges(requests: pa.RecordBatch, responses: pa.RecordBatch | None) -> pa.RecordBatch:
+    columns = {name: requests.column(name) for name in _OF_REQUEST}
+    columns["request_frame_no"] = requests.column("frame_no")
+    columns["request_ts_ns"] = requests.column("ts_last_ns")
+    columns["request"] = requests.column("frame")
+    for name, of_response in (
+        ("response_frame_no", "frame_no"),
+        ("response_ts_ns", "ts_last_ns"),
+        ("latency_ns", "latency_ns"),
+        ("response", "frame"),
+    ):
+        if responses is None:
+            columns[name] = pa.nulls(requests.num_rows, EXCHANGES.field(name).type)
+        else:
+            columns[name] = responses.column(of_response)
+    return pa.record_batch(columns, schema=EXCHANGES)
