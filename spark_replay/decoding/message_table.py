@@ -18,7 +18,7 @@ from mockraft.wire.overlay import in_use
 BATCH_BYTES_MAX = 4 << 20
 """Most bytes of frames that `decode_batches` decodes at once; a longer frame comes alone."""
 
-TEMPLATE_ROWS_MIN = 8
+TEMPLATE_ROWS_MIN = 12
 """From how many frames of one shape on their JSON is made together."""
 
 Rows = npt.NDArray[np.int64]

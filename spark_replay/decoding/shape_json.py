@@ -36,6 +36,9 @@ class Template:
     def __init__(self, cls: type[Message], version: int, tree: Group) -> None:
         self._pieces: list[str | Leaf] = []
         self._struct(schema_of(cls).root, version, tree)
+        leaves = [piece for piece in self._pieces if isinstance(piece, Leaf)]
+        self._starts = np.array([leaf.offset for leaf in leaves], np.int64)
+        self._ends = self._starts + np.array([leaf.length for leaf in leaves], np.int64)
 
     def _struct(self, spec: StructSpec, version: int, group: Group) -> None:
         before = "{"
@@ -70,24 +73,30 @@ class Template:
 
     def write(self, frames: Bytes) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
         """The JSON of frames, rows of bytes; and of which rows it is right: text to be escaped is left to others."""
-        parts: list[str | pa.Array] = [""]
+        first = frames[0].tobytes()
+        # How many bytes before each offset are not the same in all frames.
+        varying = np.concatenate(((0,), np.cumsum((frames != frames[0]).any(axis=0))))
+        varies = iter((varying[self._ends] != varying[self._starts]).tolist())
         right = np.ones(len(frames), np.bool_)
+        texts: list[str] = []
+        parts: list[str | pa.Array] = []
         for piece in self._pieces:
-            part: str | pa.Array = piece if isinstance(piece, str) else _column(piece, frames, right)
-            if isinstance(part, str) and isinstance(parts[-1], str):
-                parts[-1] += part
+            if isinstance(piece, str):
+                texts.append(piece)
+            elif next(varies):
+                parts += ["".join(texts), _column(piece, frames, right)]
+                texts = []
             else:
-                parts.append(part)
-        if len(parts) == 1:
-            return pa.repeat(parts[0], len(frames)), right
-        return pc.binary_join_element_wise(*parts, ""), right
+                texts.append(_text(piece.kind, first[piece.offset : piece.offset + piece.length]))
+        text = "".join(texts)
+        if not parts:
+            return pa.repeat(text, len(frames)), right
+        return pc.binary_join_element_wise(*parts, text, ""), right
 
 
-def _column(leaf: Leaf, frames: Bytes, right: npt.NDArray[np.bool_]) -> str | pa.Array:
-    """A leaf's JSON in every frame, or the one text that it is in all of them."""
+def _column(leaf: Leaf, frames: Bytes, right: npt.NDArray[np.bool_]) -> pa.Array:
+    """A leaf's JSON in every frame."""
     content = frames[:, leaf.offset : leaf.offset + leaf.length]
-    if len(frames) == 1 or leaf.length == 0 or (content == content[0]).all():
-        return _text(leaf.kind, content[0].tobytes())
     if leaf.kind in INTEGERS:
         values = np.ascontiguousarray(content).view(INTEGERS[leaf.kind]).ravel()
         return pa.array(values.astype(values.dtype.newbyteorder("="))).cast(pa.string())
