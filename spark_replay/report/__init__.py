@@ -1,1 +1,1 @@
-"""One self-contained HTML page of a capture and its replay."""
+"""A capture, and what a replay of it found, as one HTML file: sums over batches, pictures, and the page."""

@@ -1,0 +1,115 @@
+"""Captures read and decoded here, and the bytes of the few frames that a report shows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from mockraft.spark_replay import schemas
+from mockraft.spark_replay.decoding import decode_batches
+from mockraft.spark_replay.frames import read_frames
+from mockraft.spark_replay.pcapng_packets import CaptureError
+from mockraft.spark_replay.report.columns import whole
+from mockraft.spark_replay.report.sources import OnRows, SourceError, Tables, rows_where
+from mockraft.spark_replay.report.traffic import Traffic
+
+FrameKey = tuple[int, int, int, bool]
+"""Which frame: conn_id, incarnation, frame_no, is_response."""
+Frames = dict[FrameKey, bytes]
+
+_KEY = ["conn_id", "incarnation", "frame_no", "is_response"]
+_KEYS_AT_ONCE = 50
+
+
+def traffic_of_captures(
+    paths: Sequence[Path], ports: Collection[int], wanted: Collection[FrameKey], on_rows: OnRows
+) -> tuple[Traffic, Frames]:
+    """Read, decode and add up captures; gives the bytes of frames that are wanted or examples of bad ones too.
+
+    Raises SourceError for a file that is no capture or cannot be read.
+    """
+    traffic, frames = Traffic(), {}
+    for path in paths:
+        try:
+            frames |= _read(path, ports, wanted, traffic, on_rows)
+        except CaptureError as error:
+            raise SourceError(f"{path}: {error}") from None
+        except OSError as error:
+            raise SourceError(f"{path}: {error.strerror or error}") from None
+    return traffic, frames
+
+
+def frames_of_tables(folder: Path, wanted: Collection[FrameKey]) -> Frames:
+    """The bytes of these frames, out of the table `frames`; none where there is no such table."""
+    if Tables(folder).path("frames") is None:
+        return {}
+    frames: Frames = {}
+    keys = sorted(wanted)
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        some = keys[start : start + _KEYS_AT_ONCE]
+        one_of = (
+            ds.field("conn_id").isin([key[0] for key in some])
+            & ds.field("frame_no").isin([key[2] for key in some])
+            & ds.field("is_response").isin({key[3] for key in some})
+        )
+        rows = rows_where(folder, "frames", one_of, [*_KEY, "frame"], 100 * _KEYS_AT_ONCE)
+        frames |= {frame_key(row): row["frame"] for row in rows if row["frame"] is not None}
+    return {key: frames[key] for key in keys if key in frames}
+
+
+def frame_key(row: dict[str, Any]) -> FrameKey:
+    """Which frame a row of FRAMES or MESSAGES is."""
+    return row["conn_id"], row["incarnation"], row["frame_no"], row["is_response"]
+
+
+def _read(
+    path: Path, ports: Collection[int], wanted: Collection[FrameKey], traffic: Traffic, on_rows: OnRows
+) -> Frames:
+    frames: Frames = {}
+    connections = {key[0] for key in wanted}
+    conn_events: list[pa.RecordBatch] = []
+    file_events: list[dict[str, Any]] = []
+    done = 0
+    for batch in read_frames(path, ports, **_listeners(conn_events, file_events)):
+        at = 0
+        for messages in decode_batches([batch]):
+            part = batch.slice(at, messages.num_rows)
+            at += messages.num_rows
+            before = {frame_key(row) for row in traffic.examples.values()}
+            traffic.add_messages(messages)
+            shown = {frame_key(row) for row in traffic.examples.values()} - before
+            if shown or connections.intersection(whole(part, "conn_id").tolist()):
+                frames |= _picked(part, shown.union(wanted))
+        done += batch.num_rows
+        on_rows(path.name, done, None)
+        _drain(traffic, conn_events)
+    _drain(traffic, conn_events)
+    if file_events:
+        traffic.add_file_events(pa.RecordBatch.from_pylist(file_events, schema=schemas.FILE_EVENTS))
+    return frames
+
+
+def _listeners(conn_events: list[pa.RecordBatch], file_events: list[dict[str, Any]]) -> dict[str, Any]:
+    offered = inspect.signature(read_frames).parameters
+    heard: dict[str, Any] = {"conn_events": conn_events, "file_events": file_events}
+    return {name: rows for name, rows in heard.items() if name in offered}
+
+
+def _drain(traffic: Traffic, conn_events: list[pa.RecordBatch]) -> None:
+    for batch in conn_events:
+        traffic.add_conn_events(batch)
+    conn_events.clear()
+
+
+def _picked(frames: pa.RecordBatch, wanted: Iterable[FrameKey]) -> Frames:
+    keys = set(wanted)
+    columns = [frames.column(name).to_pylist() for name in _KEY]
+    found = {}
+    for at, key in enumerate(zip(*columns, strict=True)):
+        if key in keys and (frame := frames.column("frame")[at].as_py()) is not None:
+            found[key] = frame
+    return found

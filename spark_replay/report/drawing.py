@@ -1,0 +1,95 @@
+"""Matplotlib figures as SVG that stands inside a page: colours are the page's, ids are unique, nothing is fetched."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import matplotlib
+from matplotlib.figure import Figure
+
+INK, DIM, LINE, BAD, GOOD = "#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04", "#0a0b05"
+SERIES = tuple(f"#0a0b1{number}" for number in range(8))
+"""Colours that stand for those of the page, which differ in light and dark."""
+_VARIABLES = {INK: "ink", DIM: "dim", LINE: "line", BAD: "bad", GOOD: "good"} | {
+    colour: f"s{number}" for number, colour in enumerate(SERIES)
+}
+_STYLE = {
+    "svg.hashsalt": "mockraft",
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "text.color": INK,
+    "axes.labelcolor": DIM,
+    "axes.edgecolor": LINE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "xtick.color": DIM,
+    "ytick.color": DIM,
+    "grid.color": LINE,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "text.parse_math": False,
+}
+
+
+class Shape(NamedTuple):
+    """How wide a figure is in inches, for a desk or for a phone; `is_narrow` has it show less."""
+
+    name: str
+    width: float
+    is_narrow: bool
+
+
+WIDE, NARROW = Shape("wide", 10.4, False), Shape("narrow", 4.2, True)
+Draw = Callable[[Figure, Shape], None]
+
+
+class Plot(NamedTuple):
+    """A picture in both shapes, as SVG, and what it shows in words."""
+
+    name: str
+    words: str
+    wide: str
+    narrow: str
+
+
+def plot(name: str, words: str, draw: Draw, height: float, narrow_height: float | None = None) -> Plot:
+    """Have a figure drawn in both shapes; heights are in inches."""
+    drawn = []
+    for shape in (WIDE, NARROW):
+        with matplotlib.rc_context(_STYLE):
+            inches = height if shape is WIDE else narrow_height or height
+            figure = Figure(figsize=(shape.width, inches), layout="constrained")
+            draw(figure, shape)
+            drawn.append(_inline(figure, f"{name}-{shape.name}", words))
+    return Plot(name, words, *drawn)
+
+
+def _inline(figure: Figure, name: str, words: str) -> str:
+    file = io.StringIO()
+    figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    text = file.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
+    text = re.sub(r'\bid="', f'id="{name}-', text)
+    text = re.sub(r'(url\(#|xlink:href="#)', rf"\1{name}-", text)
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(colour, f"var(--{variable})")
+    text = re.sub(
+        r"font: (\S+)px [^;\"]*", r"font: \1px Segoe UI, Roboto, Liberation Sans, DejaVu Sans, Arial, sans-serif", text
+    )
+    box = re.search(r'viewBox="([^"]+)"', text)
+    head = f'<svg viewBox="{box[1] if box else ""}" role="img" aria-label="{html.escape(words)}">'
+    return re.sub(r"<svg[^>]*>", head, text, count=1)
+
+
+def bare(axis: Any) -> None:
+    """A faint grid behind what is drawn."""
+    axis.grid(visible=True, alpha=0.6, linewidth=0.6)
+    axis.set_axisbelow(True)

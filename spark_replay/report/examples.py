@@ -1,0 +1,131 @@
+"""Two answers side by side, decoded, with what differs; and the commands that show their bytes."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import shlex
+from typing import Any, NamedTuple
+
+from mockraft.spark_replay.report.columns import TEXT_MAX
+from mockraft.wire import api_keys, error_codes
+from mockraft.wire.connection import parse_request, read_response
+from mockraft.wire.errors import WireError
+from mockraft.wire.json_form import to_json
+from mockraft.wire.messages import request as request_class
+
+HEX_BYTES_MAX = 8_192
+"""Frames longer than this have no command, which would hold them as hex."""
+_LINES_MAX = 1_500
+_AROUND = 3
+_CODE = re.compile(r'"errorCode": (-?\d+)')
+
+
+class Line(NamedTuple):
+    """One line of two texts: `word` is same, changed, left, right or skipped (`left` says how many lines)."""
+
+    left: str
+    right: str
+    word: str
+
+
+class Command(NamedTuple):
+    """A command for the terminal, and what it shows."""
+
+    title: str
+    text: str
+
+
+def api_name(api_key: int) -> str:
+    """Kafka's name of an API; "unknown" for the one key that stands for all that have no name."""
+    return api_keys.NAMES.get(api_key, "unknown")
+
+
+def response_text(frame: bytes | None, api_key: int, api_version: int) -> str:
+    """A response as JSON on lines, or why it cannot be that."""
+    if frame is None:
+        return "(no answer)"
+    try:
+        message = read_response(frame, api_key, api_version)
+        version = min(api_version, message.max_version)
+        tree = to_json(message, version)
+    except WireError as error:
+        return f"(cannot be read: {error})"
+    return _pretty(tree)
+
+
+def request_text(frame: bytes | None) -> str:
+    """A request as JSON on lines, or why it cannot be that."""
+    if frame is None:
+        return ""
+    try:
+        request = parse_request(frame)
+        message = request_class(request.api_key).read(frame[request.body_offset :], request.api_version)
+        tree = to_json(message, request.api_version)
+    except WireError as error:
+        return f"(cannot be read: {error})"
+    return _pretty(tree)
+
+
+def side_by_side(left: str, right: str) -> list[Line]:
+    """The lines of both texts beside each other, with long stretches that are the same left out."""
+    lefts, rights = left.splitlines()[:_LINES_MAX], right.splitlines()[:_LINES_MAX]
+    lines: list[Line] = []
+    for word, i, j, k, m in difflib.SequenceMatcher(None, lefts, rights, autojunk=False).get_opcodes():
+        if word == "equal":
+            lines += _shortened(lefts[i:j], is_first=i == 0, is_last=j == len(lefts))
+            continue
+        for at in range(max(j - i, m - k)):
+            here, there = (lefts[i + at] if i + at < j else None), (rights[k + at] if k + at < m else None)
+            lines.append(
+                Line(here or "", there or "", "left" if there is None else "right" if here is None else "changed")
+            )
+    return lines
+
+
+def decode_command(
+    frame: bytes | None, api_key: int, api_version: int, *, is_response: bool, verb: str = "decode"
+) -> str:
+    """`mockraft decode` of a frame, empty where there is no frame or a command would be too long."""
+    if frame is None or len(frame) > HEX_BYTES_MAX:
+        return ""
+    framed = len(frame).to_bytes(4, "big") + frame
+    what = f"--response {api_name(api_key)} --version {api_version} " if is_response else ""
+    return f"mockraft {verb} {what}--frame {framed.hex()}"
+
+
+def replay_command(captures: list[str], ports: list[int]) -> str:
+    """`mockraft replay` of the whole capture, without Spark."""
+    capture = shlex.quote(captures[0]) if len(captures) == 1 else "CAPTURE"
+    told = "".join(f" --port {port}" for port in ports)
+    return f"mockraft replay --capture {capture}{told} --bootstrap 127.0.0.1:9093"
+
+
+def noted(line: str) -> str:
+    """The name of the error code that a line of JSON has, else nothing."""
+    found = _CODE.search(line)
+    return error_codes.name(int(found[1])) if found and abs(int(found[1])) < 1 << 15 and int(found[1]) else ""
+
+
+def _shortened(lines: list[str], *, is_first: bool, is_last: bool) -> list[Line]:
+    before, after = (0 if is_first else _AROUND), (0 if is_last else _AROUND)
+    if len(lines) <= before + after + 2:
+        return [Line(line, line, "same") for line in lines]
+    head, tail = lines[:before], lines[len(lines) - after :]
+    skipped = Line(f"{len(lines) - before - after} lines the same", "", "skipped")
+    return [*[Line(each, each, "same") for each in head], skipped, *[Line(each, each, "same") for each in tail]]
+
+
+def _pretty(tree: Any) -> str:
+    return json.dumps(_brief(tree), ensure_ascii=False, indent=1)
+
+
+def _brief(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _brief(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [_brief(each) for each in tree]
+    if isinstance(tree, str) and len(tree) > TEXT_MAX:
+        return f"{tree[:TEXT_MAX]}… {len(tree):,} characters"
+    return tree

@@ -1,0 +1,230 @@
+"""The report as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+from mockraft.spark_replay.report import replay_sections, sections
+from mockraft.spark_replay.report.captured import Frames, frame_key, frames_of_tables, traffic_of_captures
+from mockraft.spark_replay.report.examples import replay_command
+from mockraft.spark_replay.report.replayed import Replayed
+from mockraft.spark_replay.report.sources import OnRows, replay_of_tables, rules_of, traffic_of_tables
+from mockraft.spark_replay.report.traffic import Traffic
+
+_KINDS = ("changed", "missing", "extra", "order")
+_QUIET_STEPS = 3
+_CELL_MAX = 120
+
+
+class NoTemplatesError(RuntimeError):
+    """Jinja2 or matplotlib is not installed; the message says how to install them."""
+
+
+def write_report(
+    out: Path,
+    *,
+    tables: Path | None = None,
+    captures: Sequence[Path] = (),
+    ports: Collection[int] = (),
+    replay: Path | None = None,
+    title: str | None = None,
+    on_rows: OnRows = lambda _, __, ___: None,
+) -> dict[str, Any]:
+    """Write the report of tables or of captures, with what a replay of them found, and give its numbers as JSON.
+
+    Args:
+        out: the HTML file.
+        tables: a folder of Parquet tables: messages, and where there are any conn_events, file_events and frames.
+        captures: capture files, read and decoded here instead.
+        ports: those of the servers in the captures; none for all.
+        replay: a folder with the tables replay_results and diffs.
+        title: the page's heading.
+        on_rows: told of progress.
+
+    Raises:
+        SourceError: a table, a column or a capture is missing or cannot be read.
+        NoTemplatesError: Jinja2 or matplotlib is missing.
+        OSError: the file cannot be written.
+    """
+    replayed = replay_of_tables(replay, on_rows) if replay else None
+    wanted = replay_sections.wanted_requests(replayed) if replayed else set()
+    traffic, frames = None, {}
+    if tables is not None:
+        traffic = traffic_of_tables(tables, on_rows)
+        wanted |= {frame_key(row) for row in traffic.examples.values()}
+        frames = frames_of_tables(tables, wanted)
+    elif captures:
+        traffic, frames = traffic_of_captures(captures, ports, wanted, on_rows)
+    content: dict[str, Any] = {"sources": _sources(tables, captures, replay)}
+    if traffic is not None:
+        content |= _traffic(traffic, frames)
+    if replayed is not None and replay is not None:
+        content |= _replay(replayed, replay, frames, [str(path) for path in captures], sorted(ports))
+    content["title"] = title or ("What a replay found" if replayed else "Captured Kafka traffic")
+    summary = _summary(content)
+    if traffic is not None:
+        content |= _pictures(traffic, content)
+    out.write_text(_rendered(content), encoding="utf-8", errors="backslashreplace")
+    return summary
+
+
+def _sources(tables: Path | None, captures: Sequence[Path], replay: Path | None) -> list[str]:
+    named = [path.name for path in captures[:5]] + (["…"] if len(captures) > 5 else [])
+    return [*([str(tables)] if tables else []), *named, *([f"replay {replay}"] if replay else [])]
+
+
+def _traffic(traffic: Traffic, frames: Frames) -> dict[str, Any]:
+    total = sections.totals(traffic)
+    brokers, alarm_ns = sections.pulses(traffic)
+    listed = sections.happenings(traffic)
+    shown, others = sections.clients(traffic)
+    counts, sizes = traffic.happenings.counts.counts, traffic.happenings.bytes.counts
+    moments = {kind: sum(each["kind"] == kind for each in listed) for kind in ("new leader", "fenced", "unfenced")}
+    return {
+        "total": total,
+        "paired": total["pairing"].get("paired", 0) + total["pairing"].get("acks0", 0),
+        "alone": sum(count for kind, count in total["pairing"].items() if kind not in ("paired", "acks0")),
+        "gaps": {"count": counts.get("gap", 0), "bytes": sizes.get("gap", 0)},
+        "moments": moments,
+        "apis": sections.apis(traffic),
+        "happenings": listed,
+        "heartbeats": sections.heartbeat_rows(brokers, alarm_ns, total["firstNs"]),
+        "alarm_s": alarm_ns / 1e9,
+        "errors": sections.errors(traffic),
+        "clients": shown,
+        "other_requests": others,
+        "not_read": sections.not_read(traffic),
+        "unread": sections.unread(traffic, frames),
+    }
+
+
+def _replay(replayed: Replayed, folder: Path, frames: Frames, captures: list[str], ports: list[int]) -> dict[str, Any]:
+    found = replay_sections.differences(replayed)
+    examples = replay_sections.decoded_examples(replayed, folder, frames)
+    used = {kind for row in found for kind in row["kinds"]}
+    return {
+        "replay": replay_sections.replay_totals(replayed),
+        "differences": found,
+        "kinds": [*[kind for kind in _KINDS if kind in used], *sorted(used.difference(_KINDS))],
+        "examples": examples,
+        "anchors": {(each["session"], each["number"]): f"example-{at}" for at, each in enumerate(examples, 1)},
+        "rules": replay_sections.rules(replayed, rules_of(folder)),
+        "replay_command": replay_command(captures, ports),
+    }
+
+
+def _summary(content: dict[str, Any]) -> dict[str, Any]:
+    names = (
+        "title",
+        "sources",
+        "total",
+        "apis",
+        "happenings",
+        "heartbeats",
+        "errors",
+        "replay",
+        "differences",
+        "rules",
+    )
+    summary = {name: content[name] for name in names if name in content}
+    if "not_read" in content:
+        summary["notRead"] = content["not_read"]
+    return summary
+
+
+def _pictures(traffic: Traffic, content: dict[str, Any]) -> dict[str, Any]:
+    try:
+        from mockraft.spark_replay.report import plots
+    except ModuleNotFoundError:
+        raise NoTemplatesError(_MISSING) from None
+    total = content["total"]
+    span = total["firstNs"], total["lastNs"]
+    drawn: dict[str, Any] = {"timeline": None, "latency": None, "heartbeat_plot": None}
+    if traffic.requests:
+        quiet_s = max(3.0, total["seconds"] / 100)
+        drawn["timeline"] = plots.timeline(sections.series(traffic), traffic.happenings.listed(), span, quiet_s)
+    ranked = [row for row in content["apis"] if row["ms"]][:12]
+    if ranked:
+        keys = {sections.api_name(key): histogram for key, histogram in traffic.latencies.items()}
+        drawn["latency"] = plots.latencies({row["api"]: keys[row["api"]] for row in ranked})
+    brokers, alarm_ns = sections.pulses(traffic)
+    lively = {name: pulse for name, pulse in brokers[: sections.BROKERS_SHOWN] if pulse.intervals.total}
+    if lively:
+        drawn["heartbeat_plot"] = plots.heartbeats(lively, span, alarm_ns)
+    return drawn
+
+
+def _rendered(content: dict[str, Any]) -> str:
+    try:
+        from jinja2 import Environment, FunctionLoader
+    except ModuleNotFoundError:
+        raise NoTemplatesError(_MISSING) from None
+    room = resources.files("mockraft.spark_replay.report")
+    environment = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, loader=FunctionLoader(lambda name: _text(room, name))
+    )
+    environment.filters |= {
+        "count": lambda number: f"{number:,}",
+        "bytes": _bytes,
+        "ms": _ms,
+        "seconds": _seconds,
+        "share": _share,
+        "utc": lambda ns: f"{datetime.fromtimestamp(ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC",
+        "brief": lambda text: "" if text is None else text if len(text) <= _CELL_MAX else f"{text[:_CELL_MAX]}…",
+    }
+    script = _text(room, "report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment.get_template("report.html.j2").render(
+        content,
+        style=_text(room, "report.css"),
+        script=script,
+        script_hash=digest,
+        version=metadata.version("mockraft"),
+    )
+
+
+def _text(room: Any, name: str) -> str:
+    text: str = room.joinpath(name).read_text(encoding="utf-8")
+    return text
+
+
+_MISSING = "the report needs Jinja2 and matplotlib: pip install 'mockraft[spark]'"
+
+
+def _share(part: int, whole: int) -> str:
+    """A share in percent; 100 % and 0 % are only said where nothing is missing or there."""
+    if not whole or part == whole:
+        return "100 %" if whole else "–"
+    if not part:
+        return "0 %"
+    percent = min(99.99, max(0.01, 100 * part / whole))
+    return f"{percent:.2f} %" if percent > 99 else f"{percent:.3g} %"
+
+
+def _bytes(number: int) -> str:
+    size = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}" if unit != "B" else f"{number} B"
+        size /= 1000
+    return f"{size:,.3g} TB"
+
+
+def _ms(number: float) -> str:
+    return f"{number:.2f} ms" if number < 10 else f"{number:.1f} ms" if number < 100 else _seconds(number / 1000)
+
+
+def _seconds(number: float) -> str:
+    if number < 1:
+        return f"{number * 1000:.0f} ms"
+    if number < 100:
+        return f"{number:.1f} s"
+    minutes, seconds = divmod(round(number), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,} h {minutes:02} min" if hours else f"{minutes} min {seconds:02} s"

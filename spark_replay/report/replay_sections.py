@@ -1,0 +1,140 @@
+"""What the page says of a replay: outcomes, differences with their first examples, rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+from mockraft.spark_replay.report.captured import FrameKey, Frames
+from mockraft.spark_replay.report.examples import (
+    Command,
+    api_name,
+    decode_command,
+    noted,
+    request_text,
+    response_text,
+    side_by_side,
+)
+from mockraft.spark_replay.report.replayed import Place, Replayed
+from mockraft.spark_replay.report.sections import milliseconds
+from mockraft.spark_replay.report.sources import rows_where
+
+EXAMPLES_SHOWN = 25
+_PLACES_MAX = 500
+_ANSWERS = ["session", "number", "api_key", "api_version", "captured_response", "live_response"]
+
+
+def shown_examples(replayed: Replayed) -> list[tuple[Place, dict[str, Any]]]:
+    """The first examples of the most frequent differences."""
+    places = [place for place, _ in replayed.found if place in replayed.examples]
+    return [(place, replayed.examples[place]) for place in places[:EXAMPLES_SHOWN]]
+
+
+def wanted_requests(replayed: Replayed) -> set[FrameKey]:
+    """The requests of the examples that are shown."""
+    return {(row["conn_id"], row["incarnation"], row["request_frame_no"], False) for _, row in shown_examples(replayed)}
+
+
+def replay_totals(replayed: Replayed) -> dict[str, Any]:
+    """The numbers at the top, and a row for each API."""
+    rows: dict[int, dict[str, Any]] = {}
+    for (key, status, equal, raw_equal), count in replayed.outcomes.counts.items():
+        row = rows.setdefault(
+            key,
+            {"api": api_name(key), "sent": 0, "same": 0, "identical": 0, "different": 0, "noAnswer": 0, "leftOut": 0},
+        )
+        if status == "left_out":
+            row["leftOut"] += count
+            continue
+        row["sent"] += count
+        row["noAnswer" if status != "ok" else "same" if equal else "different"] += count
+        row["identical"] += count if status == "ok" and raw_equal else 0
+    for key, row in rows.items():
+        row["capturedMs"] = milliseconds(replayed.captured_ns.get(key))
+        row["liveMs"] = milliseconds(replayed.live_ns.get(key))
+    return {
+        "sent": replayed.sent,
+        "same": replayed.same,
+        "sessions": len(replayed.sessions.counts),
+        "modes": [mode for mode, _ in replayed.modes.most_common(5) if mode],
+        "runs": [run for run, _ in replayed.runs.most_common(5) if run],
+        "apis": sorted(rows.values(), key=lambda row: -row["sent"]),
+        "unanswered": [
+            {"api": api_name(key), "status": status, "detail": detail, "count": count}
+            for (key, status, detail), count in replayed.unanswered.most_common(50)
+        ],
+    }
+
+
+def differences(replayed: Replayed) -> list[dict[str, Any]]:
+    """A row for each API and path: how often it is changed, missing, extra or in another order; most frequent first."""
+    rows: dict[tuple[int, str], dict[str, Any]] = {}
+    for (key, path, kind), count in replayed.found[:_PLACES_MAX]:
+        row = rows.setdefault(
+            (key, path), {"api": api_name(key), "path": path, "total": 0, "kinds": {}, "example": None}
+        )
+        row["kinds"][kind] = row["kinds"].get(kind, 0) + count
+        row["total"] += count
+        example = replayed.examples.get((key, path, kind))
+        if example is not None and row["example"] is None:
+            row["example"] = {
+                name: example[name] for name in ("session", "number", "path", "expected", "actual", "rule")
+            }
+    return sorted(rows.values(), key=lambda row: -row["total"])
+
+
+def rules(replayed: Replayed, listed: list[dict[str, Any]] | None) -> dict[str, Any]:
+    """How often rules fired, and those that never did (None where the replay did not write its rules down)."""
+    fired = [{"rule": rule, "fired": count} for rule, count in replayed.rules.most_common(200)]
+    if listed is None:
+        return {"fired": fired, "never": None, "count": None}
+    never = [row for row in listed if not row.get("fired") and row["rule"] not in replayed.rules.counts]
+    counted = [row for row in listed if row.get("fired")]
+    told = [{"rule": row["rule"], "fired": row["fired"]} for row in counted] if counted else fired
+    return {"fired": sorted(told, key=lambda row: -row["fired"]), "never": never, "count": len(listed)}
+
+
+def decoded_examples(replayed: Replayed, folder: Path, requests: Frames) -> list[dict[str, Any]]:
+    """The examples with request and both answers decoded, and the commands that show the same. Raises SourceError."""
+    examples = shown_examples(replayed)
+    if not examples:
+        return []
+    asked = ds.field("number").isin(sorted({row["number"] for _, row in examples})) & ds.field("session").isin(
+        sorted({row["session"] for _, row in examples})
+    )
+    rows = rows_where(folder, "replay_results", asked, _ANSWERS, 100 * EXAMPLES_SHOWN)
+    answers = {(row["session"], row["number"]): row for row in rows}
+    by_exchange: dict[tuple[str, int], dict[str, Any]] = {}
+    for place, row in examples:
+        exchange = (row["session"], row["number"])
+        answer = answers.get(exchange)
+        if exchange not in by_exchange and answer is not None:
+            request = requests.get((row["conn_id"], row["incarnation"], row["request_frame_no"], False))
+            by_exchange[exchange] = _example(answer, request)
+        if exchange in by_exchange:
+            by_exchange[exchange]["places"].append(
+                {"path": row["path"], "kind": place[2], "expected": row["expected"], "actual": row["actual"]}
+            )
+    return list(by_exchange.values())
+
+
+def _example(answer: dict[str, Any], request: bytes | None) -> dict[str, Any]:
+    key, version = answer["api_key"], answer["api_version"]
+    captured, live = answer["captured_response"], answer["live_response"]
+    commands = [
+        Command("the request", decode_command(request, key, version, is_response=False)),
+        Command("the captured answer", decode_command(captured, key, version, is_response=True)),
+        Command("the live answer", decode_command(live, key, version, is_response=True)),
+    ]
+    lines = side_by_side(response_text(captured, key, version), response_text(live, key, version))
+    return {
+        "api": api_name(key),
+        "version": version,
+        "session": answer["session"],
+        "number": answer["number"],
+        "request": request_text(request),
+        "lines": [(line, noted(line.left), noted(line.right)) for line in lines],
+        "commands": [command for command in commands if command.text],
+        "places": [],
+    }

@@ -1,0 +1,213 @@
+"""What each part of the page says of a capture, as plain values: the page and its JSON are made of these."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from mockraft.spark_replay.report.captured import Frames, frame_key
+from mockraft.spark_replay.report.examples import api_name, decode_command
+from mockraft.spark_replay.report.heartbeats import Pulse
+from mockraft.spark_replay.report.sketches import LogHistogram, TimeBins
+from mockraft.spark_replay.report.traffic import Traffic
+from mockraft.wire import error_codes
+
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+BROKERS_SHOWN = 20
+_ALARM = 3
+_SERIES_MAX = 8
+_CLIENTS_MAX = 50
+_ERRORS_MAX = 100
+
+WORDS_OF_KINDS = {
+    "syn": "connections that began",
+    "fin": "ends of a direction",
+    "rst": "resets",
+    "gap": "stretches that the capture lacks",
+    "dup": "retransmissions",
+    "conflict": "overlaps with other bytes",
+    "midstream": "connections that the capture begins in the middle of",
+    "desync": "places where frames were lost sight of",
+    "tls": "connections that are TLS",
+    "sasl": "connections that log in by SASL tokens",
+    "not_kafka": "connections that are not Kafka's",
+    "hole": "packets that the snap length cut",
+    "oversized": "frames that claim to be too long",
+}
+WORDS_OF_FILES = {
+    "fragments": "IP fragments",
+    "not_tcp": "packets that are not TCP",
+    "unknown_link": "packets of an unknown link type",
+    "cut_header": "packets whose headers the snap length cut",
+    "bad_header": "packets with a broken header",
+    "truncated": "the file ends within a packet",
+    "corrupt": "bytes that are no packets",
+    "quarantined": "the file was put aside",
+}
+
+
+def totals(traffic: Traffic) -> dict[str, Any]:
+    """The numbers at the top: frames by status, pairing and round trip."""
+    decode: Counter[str] = Counter()
+    pairs: Counter[str] = Counter()
+    trips: Counter[str] = Counter()
+    for (_, _, _, status, roundtrip, pair), count in traffic.coverage.counts.items():
+        decode[status or "unknown"] += count
+        pairs[pair or "unknown"] += count
+        trips["same" if roundtrip else "notTried" if roundtrip is None else "different"] += count
+    first_ns, last_ns = traffic.first_ns or 0, traffic.last_ns or 0
+    return {
+        "frames": traffic.frames,
+        "connections": traffic.connections.count,
+        "bytes": traffic.bytes,
+        "firstNs": first_ns,
+        "lastNs": last_ns,
+        "seconds": (last_ns - first_ns) / 1e9,
+        "decode": dict(decode),
+        "roundtrip": dict(trips),
+        "pairing": dict(pairs),
+        "truncated": traffic.truncated,
+        "afterGap": traffic.after_gap,
+        "withUnknownTags": traffic.unknown_tags,
+        "servers": [f"{host}:{port}" for (host, port), _ in traffic.servers.most_common(8)],
+    }
+
+
+def apis(traffic: Traffic) -> list[dict[str, Any]]:
+    """A row for each API, the most frequent first: versions, how its frames were read and paired, how fast it is."""
+    rows: dict[int, dict[str, Any]] = {}
+    for (key, version, is_response, status, roundtrip, pair), count in traffic.coverage.counts.items():
+        row = rows.setdefault(key, _api_row(key))
+        row["responses" if is_response else "requests"] += count
+        row["versions"][version] += count
+        row["decoded" if status == "ok" else "notDecoded"] += count
+        row["same" if roundtrip else "notTried" if roundtrip is None else "different"] += count
+        row["paired" if pair in ("paired", "acks0") else "alone"] += count
+    for key, row in rows.items():
+        row["versions"] = dict(sorted(row["versions"].items()))
+        row["frames"] = row["requests"] + row["responses"]
+        row["ms"] = milliseconds(traffic.latencies.get(key))
+    return sorted(rows.values(), key=lambda row: -row["frames"])
+
+
+def milliseconds(histogram: LogHistogram | None) -> dict[str, float] | None:
+    """Percentiles and the largest in milliseconds, None where nothing was measured."""
+    if histogram is None or histogram.most is None:
+        return None
+    found = {name: (histogram.quantile(share) or 0) / 1e6 for name, share in QUANTILES.items()}
+    return {"count": histogram.total, **found, "max": histogram.most / 1e6}
+
+
+def series(traffic: Traffic) -> dict[str, TimeBins]:
+    """Requests over time: the most frequent APIs each, and the others together."""
+    ranked = sorted(traffic.requests.items(), key=lambda item: -sum(item[1].values.values()))
+    shown = {api_name(key): bins for key, bins in ranked[: _SERIES_MAX - 1]}
+    for _, bins in ranked[_SERIES_MAX - 1 :]:
+        shown.setdefault("others", TimeBins()).merge(bins)
+    return shown
+
+
+def pulses(traffic: Traffic) -> tuple[list[tuple[str, Pulse]], int]:
+    """Brokers with their heartbeats, the longest silence first, and the interval that is a gap: three usual ones."""
+    joined = {broker: pulse.joined() for broker, pulse in traffic.heartbeats.pulses.items()}
+    usual = LogHistogram()
+    for pulse in joined.values():
+        usual.merge(pulse.intervals)
+    alarm_ns = round(_ALARM * (usual.quantile(0.5) or 2e9))
+    ranked = sorted(joined.items(), key=lambda item: (-(item[1].intervals.most or 0), item[0]))
+    return [("someone" if broker < 0 else f"broker {broker}", pulse) for broker, pulse in ranked], alarm_ns
+
+
+def heartbeat_rows(brokers: list[tuple[str, Pulse]], alarm_ns: int, first_ns: int) -> list[dict[str, Any]]:
+    """A row for each broker; times of gaps are seconds since the first frame."""
+    return [
+        {
+            "broker": name,
+            "heartbeats": pulse.count,
+            "connections": len(pulse.spells),
+            "ms": milliseconds(pulse.intervals),
+            "gaps": [
+                {"seconds": gap.interval_ns / 1e9, "from": (gap.until_ns - gap.interval_ns - first_ns) / 1e9}
+                for gap in pulse.gaps
+                if gap.interval_ns > alarm_ns
+            ],
+        }
+        for name, pulse in brokers
+    ]
+
+
+def happenings(traffic: Traffic) -> list[dict[str, Any]]:
+    """What is listed one by one; times are seconds since the first frame."""
+    first_ns = traffic.first_ns or 0
+    return [
+        {"at": (each.at_ns - first_ns) / 1e9, "kind": each.kind, "who": each.who, "detail": each.detail}
+        for each in traffic.happenings.listed()
+    ]
+
+
+def errors(traffic: Traffic) -> list[dict[str, Any]]:
+    """Error codes in answers; in one with several, the first counts."""
+    return [
+        {"api": api_name(key), "code": code, "name": error_codes.name(code), "answers": count}
+        for (key, code), count in traffic.errors.most_common(_ERRORS_MAX)
+    ]
+
+
+def clients(traffic: Traffic) -> tuple[list[dict[str, Any]], int]:
+    """Who asked most, and how many requests are of the others."""
+    shown = [
+        {"clientId": client_id, "host": host, "requests": count}
+        for (client_id, host), count in traffic.clients.most_common(_CLIENTS_MAX)
+    ]
+    return shown, traffic.clients.total - sum(row["requests"] for row in shown)
+
+
+def not_read(traffic: Traffic) -> dict[str, Any]:
+    """What is in no frame: events of files and of connections, counted."""
+    by_kind: dict[str, dict[str, Any]] = defaultdict(lambda: {"count": 0, "files": [], "details": []})
+    for (kind, file, detail), count in traffic.file_events.counts.items():
+        row = by_kind[kind]
+        row["count"] += count
+        for name, value in (("files", file), ("details", detail)):
+            if value and value not in row[name] and len(row[name]) < 5:
+                row[name].append(value)
+    files = [{"kind": kind, "words": WORDS_OF_FILES.get(kind, ""), **row} for kind, row in by_kind.items()]
+    sizes = traffic.happenings.bytes.counts
+    connections = [
+        {"kind": kind, "words": WORDS_OF_KINDS.get(kind, ""), "count": count, "bytes": sizes.get(kind, 0)}
+        for kind, count in traffic.happenings.counts.most_common(100)
+        if kind in sizes
+    ]
+    return {"files": sorted(files, key=lambda row: -row["count"]), "connections": connections}
+
+
+def unread(traffic: Traffic, frames: Frames) -> list[dict[str, Any]]:
+    """One example of each kind of frame that was not read, or not written again as it was."""
+    rows = []
+    for (key, version, is_response, status), row in traffic.examples.items():
+        frame = frames.get(frame_key(row))
+        ends = [f"{row['client']}:{row['client_port']}", f"{row['server']}:{row['server_port']}"]
+        known = key >= 0 and status in ("ok", "error")
+        rows.append(
+            {
+                "api": api_name(key),
+                "apiKey": row["api_key"],
+                "version": version,
+                "isResponse": is_response,
+                "status": "not the same again" if status == "ok" else status,
+                "error": row["error"] or "",
+                "offset": row["first_diff_offset"] if status == "ok" else row["error_offset"],
+                "where": " → ".join(ends[::-1] if is_response else ends),
+                "packet": row["packet_last"],
+                "size": row["size"],
+                "command": decode_command(frame, key, version, is_response=is_response, verb="explain")
+                if known
+                else "",
+            }
+        )
+    return rows
+
+
+def _api_row(key: int) -> dict[str, Any]:
+    counts = ("requests", "responses", "decoded", "notDecoded", "same", "different", "notTried", "paired", "alone")
+    return {"api": api_name(key), "apiKey": key, "versions": Counter(), **dict.fromkeys(counts, 0)}

@@ -1,0 +1,144 @@
+"""The tables of a report: Parquet folders, read in batches, or captures, read and decoded here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from mockraft.spark_replay import schemas
+from mockraft.spark_replay.report.replayed import RESULT_COLUMNS, Replayed
+from mockraft.spark_replay.report.traffic import MESSAGE_COLUMNS, Traffic
+
+_BATCH_ROWS = 8_192
+RULES = "rules.json"
+
+OnRows = Callable[[str, int, int | None], None]
+"""Told of progress: the table or file, how many rows of it are done, and of how many (None: unknown)."""
+
+
+class SourceError(ValueError):
+    """A table or a capture is not there or cannot be read; the message says which and why."""
+
+
+class Tables:
+    """The Parquet tables in a folder: `messages` is the folder `messages`, or the file `messages.parquet`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, name: str) -> Path | None:
+        """Where a table is, if it is there."""
+        for path in (self.folder / name, self.folder / f"{name}.parquet"):
+            if path.exists():
+                return path
+        return None
+
+    def open(self, name: str, columns: Sequence[str] = ()) -> ds.Dataset:
+        """A table that must be there with these columns. Raises SourceError."""
+        path = self.path(name)
+        if path is None:
+            raise SourceError(f"{self.folder} has no table {name}: neither {name}/ nor {name}.parquet")
+        try:
+            found = ds.dataset(path, format="parquet")
+        except (pa.ArrowInvalid, OSError) as error:
+            raise SourceError(f"{path} is no Parquet table: {str(error).splitlines()[0]}") from None
+        missing = [column for column in columns if column not in found.schema.names]
+        if missing:
+            raise SourceError(f"{path} lacks the columns {', '.join(missing)}")
+        return found
+
+    def batches(self, name: str, schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Record batches of a table, each with these columns in the types of `schema`. Raises SourceError."""
+        wanted = pa.schema([schema.field(column) for column in columns])
+        source = self.open(name, columns)
+        options = ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
+        scanner = source.scanner(
+            columns=list(columns),
+            batch_size=_BATCH_ROWS,
+            batch_readahead=1,
+            fragment_readahead=1,
+            fragment_scan_options=options,
+        )
+        try:
+            for batch in scanner.to_batches():
+                if batch.num_rows:
+                    yield pa.RecordBatch.from_arrays(
+                        [_as(batch.column(field.name), field, name) for field in wanted], schema=wanted
+                    )
+        except (pa.ArrowInvalid, OSError) as error:
+            raise SourceError(f"{self.folder} table {name} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def traffic_of_tables(folder: Path, on_rows: OnRows) -> Traffic:
+    """Add up the tables messages, conn_events and file_events (the last two where they are). Raises SourceError."""
+    tables, traffic = Tables(folder), Traffic()
+    _add(tables, "messages", schemas.MESSAGES, MESSAGE_COLUMNS, traffic.add_messages, on_rows)
+    for name, schema, add in (
+        ("conn_events", schemas.CONN_EVENTS, traffic.add_conn_events),
+        ("file_events", schemas.FILE_EVENTS, traffic.add_file_events),
+    ):
+        if tables.path(name) is not None:
+            _add(tables, name, schema, schema.names, add, on_rows)
+    return traffic
+
+
+def replay_of_tables(folder: Path, on_rows: OnRows) -> Replayed:
+    """Add up the tables replay_results and diffs. Raises SourceError."""
+    tables, replayed = Tables(folder), Replayed()
+    _add(tables, "replay_results", schemas.REPLAY_RESULTS, RESULT_COLUMNS, replayed.add_results, on_rows)
+    if tables.path("diffs") is not None:
+        _add(tables, "diffs", schemas.DIFFS, schemas.DIFFS.names, replayed.add_diffs, on_rows)
+    return replayed
+
+
+def rules_of(folder: Path) -> list[dict[str, Any]] | None:
+    """The rules that a replay went by, each with how often it fired, where the replay wrote them down."""
+    path = folder / RULES
+    try:
+        rules = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise SourceError(f"{path} cannot be read: {error}") from None
+    if not isinstance(rules, list) or not all(isinstance(rule, dict) and "rule" in rule for rule in rules):
+        raise SourceError(f"{path} is no list of rules")
+    return rules
+
+
+def rows_where(folder: Path, name: str, filters: Any, columns: Sequence[str], rows_max: int) -> list[dict[str, Any]]:
+    """A few rows of a table. Raises SourceError."""
+    rows: list[dict[str, Any]] = []
+    source = Tables(folder).open(name, columns)
+    for batch in source.scanner(columns=list(columns), filter=filters, batch_size=256, batch_readahead=1).to_batches():
+        rows += batch.to_pylist()
+        if len(rows) >= rows_max:
+            break
+    return rows[:rows_max]
+
+
+def _add(
+    tables: Tables,
+    name: str,
+    schema: pa.Schema,
+    columns: Sequence[str],
+    add: Callable[[pa.RecordBatch], None],
+    on_rows: OnRows,
+) -> None:
+    rows = tables.open(name, columns).count_rows()
+    done = 0
+    for batch in tables.batches(name, schema, columns):
+        add(batch)
+        done += batch.num_rows
+        on_rows(name, done, rows)
+
+
+def _as(column: pa.Array, field: pa.Field, table: str) -> pa.Array:
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise SourceError(f"column {field.name} of {table} is {column.type}, not {field.type}: {reason}") from None

@@ -1,0 +1,48 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mockraft.cli import application
+from typer.testing import CliRunner, Result
+
+CAPTURE = Path(__file__).parents[1] / "captures" / "brokers-4.3.1.pcap"
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(application(), ["spark", "report", *map(str, words)])
+
+
+def test_a_capture_is_reported_and_told_in_the_terminal(tmp_path: Path) -> None:
+    found = run("--captures", CAPTURE, "--html", tmp_path / "r.html", "--json", tmp_path / "r.json", "--strict")
+    assert found.exit_code == 0, found.output
+    assert "931 of 931 frames" in found.stdout
+    assert json.loads((tmp_path / "r.json").read_text())["total"]["frames"] == 931
+    assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "a report of what?"),
+        (("--tables", ".", "--captures", CAPTURE), "cannot both be"),
+        (("--tables", "nowhere"), "--tables nowhere is no folder"),
+        (("--captures", "nowhere/*.pcap"), "no file is nowhere/*.pcap"),
+        (("--captures", __file__), "test_spark_report_commands.py"),
+    ],
+)
+def test_what_cannot_be_reported_is_told(tmp_path: Path, words: tuple[object, ...], told: str) -> None:
+    found = run(*words, "--html", tmp_path / "r.html")
+    assert found.exit_code == 2
+    assert told in found.stderr
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_neither_pyspark_nor_the_server_is_needed() -> None:
+    code = (
+        "import sys; from mockraft.spark_replay.report import page, plots;"
+        "print([name for name in sys.modules if name.startswith(('pyspark', 'mockraft.server'))])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

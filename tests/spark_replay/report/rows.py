@@ -1,0 +1,100 @@
+"""Rows of the tables that a report is made of, with values where a test says none."""
+
+from typing import Any
+
+import pyarrow as pa
+from mockraft.spark_replay import schemas
+
+SECOND = 1_000_000_000
+HEARTBEAT, FETCH, REGISTRATION = 63, 1, 62
+METADATA = '{"topicId":"AAAAAAAAAAAAAAAAAAAAAQ","partitions":[{"partition":0,"currentLeaderEpoch":%d}]}'
+_PLAIN: dict[str, Any] = {
+    "incarnation": 1,
+    "conn_id": 1,
+    "client": "10.0.0.1",
+    "client_port": 40_000,
+    "server": "10.0.0.9",
+    "server_port": 9093,
+    "frame_no": 0,
+    "is_response": False,
+    "api_key": HEARTBEAT,
+    "api_version": 1,
+    "header_version": 2,
+    "correlation_id": 1,
+    "ts_last_ns": SECOND,
+    "size": 10,
+    "truncated": False,
+    "after_gap": False,
+    "pair_status": "paired",
+    "decode_status": "ok",
+    "roundtrip": True,
+    "unknown_tags": [],
+}
+
+
+def batch(schema: pa.Schema, rows: list[dict[str, Any]], **plain: Any) -> pa.RecordBatch:
+    """Rows with what `plain` says for all of them."""
+    return pa.RecordBatch.from_pylist([{**plain, **row} for row in rows], schema=schema)
+
+
+def messages(*rows: dict[str, Any]) -> pa.RecordBatch:
+    """Rows of MESSAGES."""
+    return batch(schemas.MESSAGES, list(rows), **_PLAIN)
+
+
+def heartbeat(at_s: float, broker: int = 1, conn_id: int = 1) -> dict[str, Any]:
+    """A broker's heartbeat."""
+    return {"conn_id": conn_id, "ts_last_ns": round(at_s * SECOND), "body": f'{{"brokerId":{broker},"brokerEpoch":5}}'}
+
+
+def answer(at_s: float, *, is_fenced: bool, conn_id: int = 1, latency_ns: int = 1_000_000) -> dict[str, Any]:
+    """A heartbeat's answer."""
+    body = f'{{"errorCode":0,"isFenced":{str(is_fenced).lower()}}}'
+    times = {"ts_last_ns": round(at_s * SECOND), "latency_ns": latency_ns}
+    return {"conn_id": conn_id, "is_response": True, "body": body, **times}
+
+
+def fetch(at_s: float, epoch: int) -> dict[str, Any]:
+    """A fetch of the metadata log by who knows that epoch."""
+    return {"api_key": FETCH, "api_version": 18, "ts_last_ns": round(at_s * SECOND), "body": METADATA % epoch}
+
+
+def results(*rows: dict[str, Any]) -> pa.RecordBatch:
+    """Rows of REPLAY_RESULTS."""
+    plain = {
+        "run_id": "r1",
+        "session": "s",
+        "mode": "causal",
+        "number": 0,
+        "conn_id": 1,
+        "incarnation": 1,
+        "status": "ok",
+        "api_key": HEARTBEAT,
+        "api_version": 1,
+        "request_frame_no": 0,
+        "raw_equal": True,
+        "equal": True,
+        "captured_latency_ns": 1_000_000,
+        "latency_ns": 2_000_000,
+    }
+    return batch(schemas.REPLAY_RESULTS, list(rows), **plain)
+
+
+def diffs(*rows: dict[str, Any]) -> pa.RecordBatch:
+    """Rows of DIFFS."""
+    plain = {
+        "run_id": "r1",
+        "session": "s",
+        "number": 0,
+        "conn_id": 1,
+        "incarnation": 1,
+        "request_frame_no": 0,
+        "api_key": HEARTBEAT,
+        "api_version": 1,
+        "path": "isFenced",
+        "kind": "changed",
+        "rule": "",
+        "expected": "false",
+        "actual": "true",
+    }
+    return batch(schemas.DIFFS, list(rows), **plain)

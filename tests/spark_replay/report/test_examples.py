@@ -1,0 +1,45 @@
+import json
+import shlex
+
+from mockraft.cli import application
+from mockraft.spark_replay.report.examples import decode_command, noted, request_text, response_text, side_by_side
+from mockraft.wire.connection import write_request, write_response
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from typer.testing import CliRunner
+
+REQUEST = write_request(BrokerHeartbeatRequest(broker_id=5), 1, 7, "<script>alert(1)</script>")[4:]
+ANSWER = write_response(BrokerHeartbeatResponse(error_code=77, is_fenced=True).write(1), 7, 1)[4:]
+
+
+def test_the_commands_show_the_same_as_the_report() -> None:
+    for command, told in (
+        (decode_command(REQUEST, 63, 1, is_response=False), request_text(REQUEST)),
+        (decode_command(ANSWER, 63, 1, is_response=True), response_text(ANSWER, 63, 1)),
+    ):
+        words = shlex.split(command)
+        assert words[0] == "mockraft"
+        found = CliRunner().invoke(application(), words[1:])
+        assert found.exit_code == 0, found.output
+        assert (
+            json.loads(told).items() <= {**json.loads(found.stdout), **json.loads(found.stdout).get("body", {})}.items()
+        )
+
+
+def test_a_frame_that_would_not_fit_a_command_line_has_none() -> None:
+    assert decode_command(bytes(9_000), 63, 1, is_response=True) == ""
+    assert decode_command(None, 63, 1, is_response=True) == ""
+
+
+def test_bytes_that_are_no_message_are_told_and_not_raised() -> None:
+    assert response_text(b"\0\0", 63, 1).startswith("(cannot be read")
+    assert request_text(b"\xff" * 9).startswith("(cannot be read")
+    assert response_text(None, 63, 1) == "(no answer)"
+
+
+def test_texts_stand_side_by_side_with_long_equal_stretches_left_out() -> None:
+    left = "\n".join(["{", *[f"line {number}" for number in range(20)], '"errorCode": 0', "}"])
+    lines = side_by_side(left, left.replace('"errorCode": 0', '"errorCode": 6\n"more": 1'))
+    assert [line.word for line in lines] == ["skipped", "same", "same", "same", "changed", "right", "same"]
+    assert lines[0].left == "18 lines the same"
+    assert (noted(lines[4].left), noted(lines[4].right)) == ("", "NOT_LEADER_OR_FOLLOWER")

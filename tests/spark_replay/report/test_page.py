@@ -1,0 +1,129 @@
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from mockraft.spark_replay.report.captured import traffic_of_captures
+from mockraft.spark_replay.report.page import write_report
+from mockraft.spark_replay.report.sections import happenings, heartbeat_rows, pulses, totals
+from mockraft.spark_replay.report.sources import SourceError
+
+from .conftest import CAPTURES, HOSTILE
+
+VOID = {"meta", "img", "br", "input", "link"}
+
+
+class Outline(HTMLParser):
+    """Ids, addresses and the tree of a page; what is not closed as it was opened is kept as wrong."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.addresses: list[str] = []
+        self.tags: list[str] = []
+        self.wrong: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.wrong += self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag not in VOID and (self.get_starttag_text() or "")[-2:] != "/>":
+            self._open.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name in ("src", "href", "xlink:href"):
+                self.addresses.append(value or "")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self._open or self._open.pop() != tag:
+            self.wrong.append(tag)
+
+
+@pytest.fixture(scope="session")
+def page(tables: Path, replayed: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    out = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(out, tables=tables, replay=replayed, title=HOSTILE)
+    return out.read_text(encoding="utf-8")
+
+
+def test_the_page_is_whole_and_points_only_into_itself(page: str) -> None:
+    outline = Outline(page)
+    assert outline.wrong == []
+    assert len(outline.ids) == len(set(outline.ids))
+    assert {address for address in outline.addresses if not address.startswith("#")} == set()
+    assert {address[1:] for address in outline.addresses} <= set(outline.ids)
+    assert outline.tags.count("script") == 1
+
+
+def test_what_a_capture_says_is_text_and_never_markup(page: str) -> None:
+    assert HOSTILE not in page
+    assert page.count("document.title=") == page.count("&lt;script&gt;document.title=")
+    assert "<img" not in page
+    assert "&lt;b&gt;epochs&lt;/b&gt;" in page
+
+
+def test_the_page_has_what_was_captured_and_what_the_replay_found(page: str) -> None:
+    sections = re.findall(r'<section id="([\w-]+)">', page)
+    assert sections == ["replay", "timeline", "apis", "latency", "heartbeats", "errors", "clients", "not-read"]
+    assert "2 of 3 answers" in page
+    assert "mockraft decode --response BrokerHeartbeat --version 2 --frame 0000000" in page
+    assert "1 of 2 rules never fired" in page
+    assert page.count("<svg") == 6
+
+
+def test_a_capture_is_added_up_without_tables() -> None:
+    traffic, frames = traffic_of_captures([CAPTURES / "controller-4.3.1.pcap"], [19093], (), lambda *_: None)
+    assert traffic.frames == totals(traffic)["roundtrip"]["same"] == 1726
+    assert [each["who"] for each in happenings(traffic) if each["kind"] == "new leader"] == ["node 3000"]
+    brokers, alarm_ns = pulses(traffic)
+    rows = heartbeat_rows(brokers, alarm_ns, traffic.first_ns or 0)
+    assert [(row["broker"], len(row["gaps"])) for row in rows] == [("broker 1", 1), ("broker 2", 2)]
+    assert frames == {}
+
+
+def test_a_report_of_nothing_says_so(tmp_path: Path, tables: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    schema = pq.read_schema(tables / "messages" / "part-0.parquet")
+    pq.write_table(pa.Table.from_batches([], schema), folder / "messages.parquet")
+    found = write_report(tmp_path / "r.html", tables=folder)
+    assert found["total"]["frames"] == 0
+    assert "Every frame was read" in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("frames.parquet", b"", "has no table messages"),
+        ("messages.parquet", b"not Parquet", "is no Parquet table"),
+    ],
+)
+def test_tables_that_cannot_be_read_are_told(tmp_path: Path, name: str, content: bytes, told: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SourceError, match=told):
+        write_report(tmp_path / "r.html", tables=tmp_path)
+
+
+def test_a_column_that_is_missing_or_of_another_kind_is_told(tmp_path: Path, tables: Path) -> None:
+    whole = pq.read_table(tables / "messages")
+    pq.write_table(whole.drop_columns(["body"]), tmp_path / "messages.parquet")
+    with pytest.raises(SourceError, match="lacks the columns body"):
+        write_report(tmp_path / "r.html", tables=tmp_path)
+    at = whole.schema.get_field_index("body")
+    structs = pa.array([{"value": b"x"}] * len(whole))
+    pq.write_table(whole.set_column(at, "body", structs), tmp_path / "messages.parquet")
+    with pytest.raises(SourceError, match="column body of messages is struct"):
+        write_report(tmp_path / "r.html", tables=tmp_path)
+
+
+def test_a_capture_that_is_none_is_told_by_name(tmp_path: Path) -> None:
+    (tmp_path / "no.pcap").write_bytes(b"nothing of that kind")
+    with pytest.raises(SourceError, match=r"no\.pcap"):
+        write_report(tmp_path / "r.html", captures=[tmp_path / "no.pcap"])

@@ -1,0 +1,35 @@
+from mockraft.spark_replay.report import replay_sections
+from mockraft.spark_replay.report.replayed import Replayed
+
+from .rows import FETCH, HEARTBEAT, diffs, results
+
+
+def test_outcomes_are_counted_by_api_and_left_out_ones_are_not_sent() -> None:
+    replayed = Replayed()
+    left_out = {"status": "left_out", "equal": None, "raw_equal": None, "detail": "no answer", "latency_ns": None}
+    replayed.add_results(
+        results({}, {"equal": False, "raw_equal": False}, {"status": "timeout", "equal": False}, left_out)
+    )
+    assert (replayed.sent, replayed.same) == (3, 1)
+    (row,) = replay_sections.replay_totals(replayed)["apis"]
+    assert (row["sent"], row["same"], row["different"], row["noAnswer"], row["leftOut"]) == (3, 1, 1, 1, 1)
+
+
+def test_differences_are_told_by_path_whatever_the_element_with_the_first_as_example() -> None:
+    first, second = Replayed(), Replayed()
+    first.add_diffs(diffs({"number": 9, "path": "topics[4].name"}, {"number": 8, "path": "topics[foo].name"}))
+    second.add_diffs(diffs({"number": 3, "path": "topics[1].name"}, {"api_key": FETCH, "path": "x"}))
+    first.merge(second)
+    assert dict(first.found) == {(HEARTBEAT, "topics[].name", "changed"): 3, (FETCH, "x", "changed"): 1}
+    assert first.examples[HEARTBEAT, "topics[].name", "changed"]["path"] == "topics[1].name"
+    row = replay_sections.differences(first)[0]
+    assert (row["path"], row["total"], row["example"]["number"]) == ("topics[].name", 3, 3)
+
+
+def test_what_a_rule_passes_over_is_no_difference_and_rules_that_never_fired_are_told() -> None:
+    replayed = Replayed()
+    replayed.add_diffs(diffs({"kind": "volatile_ok", "rule": "throttle"}, {"kind": "volatile_ok", "rule": "throttle"}))
+    told = replay_sections.rules(replayed, [{"rule": "throttle", "fired": 0}, {"rule": "epochs", "fired": 0}])
+    assert replayed.found == []
+    assert told["fired"] == [{"rule": "throttle", "fired": 2}]
+    assert [row["rule"] for row in told["never"]] == ["epochs"]

@@ -1,0 +1,91 @@
+from mockraft.spark_replay import schemas
+from mockraft.spark_replay.report import sections
+from mockraft.spark_replay.report.traffic import UNKNOWN_API, Traffic
+
+from .rows import FETCH, REGISTRATION, SECOND, answer, batch, fetch, heartbeat, messages
+
+
+def traffic_of(*rows: dict[str, object]) -> Traffic:
+    traffic = Traffic()
+    traffic.add_messages(messages(*rows))
+    return traffic
+
+
+def kinds(traffic: Traffic) -> list[tuple[float, str, str]]:
+    return [(each.at_ns / SECOND, each.kind, each.who) for each in traffic.happenings.listed()]
+
+
+def test_intervals_of_heartbeats_go_on_over_connections() -> None:
+    traffic = traffic_of(heartbeat(1), heartbeat(3), heartbeat(5), heartbeat(105, conn_id=2), heartbeat(107, conn_id=2))
+    (pulse,) = [pulse.joined() for pulse in traffic.heartbeats.pulses.values()]
+    assert pulse.count == 5
+    assert pulse.intervals.total == 4
+    assert pulse.gaps[0] == (100 * SECOND, 105 * SECOND)
+
+
+def test_sums_are_the_same_in_one_part_and_in_many_merged_in_any_order() -> None:
+    rows = [heartbeat(1), answer(1.1, is_fenced=True), heartbeat(3), answer(3.1, is_fenced=False), fetch(4, 1)]
+    rows += [heartbeat(5), answer(5.1, is_fenced=False), fetch(6, 2), heartbeat(9, broker=2, conn_id=2)]
+    whole, parts = traffic_of(*rows), Traffic()
+    for row in reversed(rows):
+        parts.merge(traffic_of(row))
+    assert kinds(parts) == kinds(whole) == [(3.1, "unfenced", "broker 1"), (6, "new leader", "the quorum")]
+    assert parts.coverage.counts == whole.coverage.counts
+    assert sections.totals(parts) == sections.totals(whole)
+    assert sections.apis(parts) == sections.apis(whole)
+    gaps = [[pulse.joined().gaps for _, pulse in sorted(each.heartbeats.pulses.items())] for each in (whole, parts)]
+    assert gaps[0] == gaps[1]
+
+
+def test_a_broker_that_is_refused_is_not_called_unfenced() -> None:
+    refused = {**answer(2, is_fenced=False), "body": '{"errorCode":77,"isFenced":false}'}
+    traffic = traffic_of(heartbeat(1), answer(1, is_fenced=True), refused, answer(3, is_fenced=True))
+    assert kinds(traffic) == []
+    assert sections.errors(traffic) == [
+        {"api": "BrokerHeartbeat", "code": 77, "name": "STALE_BROKER_EPOCH", "answers": 1}
+    ]
+
+
+def test_registrations_and_leaders_are_told_with_who() -> None:
+    told = {**fetch(7, 3), "is_response": True}
+    told["body"] = '{"topicId":"AAAAAAAAAAAAAAAAAAAAAQ","currentLeader":{"leaderId":3001,"leaderEpoch":4}}'
+    registration = {"api_key": REGISTRATION, "body": '{"brokerId":9}', "ts_last_ns": 5 * SECOND}
+    traffic = traffic_of(registration, fetch(6, 3), told)
+    assert kinds(traffic) == [(5, "registered", "broker 9"), (7, "new leader", "node 3001")]
+
+
+def test_frames_that_are_not_read_are_counted_and_the_first_of_each_kind_is_kept() -> None:
+    bad = {"api_key": FETCH, "decode_status": "error", "roundtrip": None, "error": "short", "error_offset": 4}
+    traffic = traffic_of({**bad, "ts_last_ns": 2}, {**bad, "ts_last_ns": 1, "frame_no": 7}, {"roundtrip": False})
+    assert [row["frame_no"] for row in traffic.examples.values()] == [7, 0]
+    assert [row["status"] for row in sections.unread(traffic, {})] == ["error", "not the same again"]
+    assert sections.totals(traffic)["roundtrip"] == {"notTried": 2, "different": 1}
+
+
+def test_apis_and_versions_that_nobody_knows_take_one_row() -> None:
+    rows = [{"api_key": key, "api_version": key, "decode_status": "unknown_api"} for key in range(5_000, 5_300)]
+    traffic = traffic_of(*rows, {"api_key": None, "decode_status": "opaque"})
+    assert [(row["apiKey"], row["requests"]) for row in sections.apis(traffic)] == [(UNKNOWN_API, 301)]
+    assert set(traffic.requests) == {UNKNOWN_API}
+
+
+def test_events_of_connections_are_counted_and_the_loud_ones_listed() -> None:
+    traffic = Traffic()
+    ends = {"client": "a", "client_port": 1, "server": "b", "server_port": 2, "dir": 1}
+    rows = [{"kind": "gap", "ts_ns": 5, "bytes": 1460, "detail": None}, {"kind": "syn", "ts_ns": 1, "bytes": 0}]
+    traffic.add_conn_events(batch(schemas.CONN_EVENTS, rows, conn_id=1, incarnation=1, **ends))
+    assert [(row["kind"], row["count"], row["bytes"]) for row in sections.not_read(traffic)["connections"]] == [
+        ("gap", 1, 1460),
+        ("syn", 1, 0),
+    ]
+    assert [(each.kind, each.who, each.detail) for each in traffic.happenings.listed()] == [
+        ("gap", "b:2 → a:1", "1,460 bytes")
+    ]
+
+
+def test_events_of_files_are_summed_by_kind() -> None:
+    traffic = Traffic()
+    rows = [{"file": f"dir/{name}.pcap", "kind": "not_tcp", "count": 3} for name in "ab"]
+    traffic.add_file_events(batch(schemas.FILE_EVENTS, rows, file_offset=0))
+    (row,) = sections.not_read(traffic)["files"]
+    assert (row["count"], row["files"]) == (6, ["a.pcap", "b.pcap"])
