@@ -2,6 +2,17 @@
 
 from mockraft.spark_replay.formats.capture_errors import CaptureError, SplitDesyncError
 from mockraft.spark_replay.formats.segments import Flow, Segments, packets, payloads, read_segments
-from mockraft.spark_replay.formats.splits import Split
+from mockraft.spark_replay.formats.splits import Split, packet_numbers, plan_splits
 
-__all__ = ["CaptureError", "Flow", "Segments", "Split", "SplitDesyncError", "packets", "payloads", "read_segments"]
+__all__ = [
+    "CaptureError",
+    "Flow",
+    "Segments",
+    "Split",
+    "SplitDesyncError",
+    "packet_numbers",
+    "packets",
+    "payloads",
+    "plan_splits",
+    "read_segments",
+]

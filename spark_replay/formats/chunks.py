@@ -57,6 +57,15 @@ class ChunkReader:
         self._restart(offset)
         self.file.seek(offset)
 
+    def begin(self, carried: bytes) -> None:
+        """Read from `start` on; a compressed file cannot go back, so `carried` is what was read of it from there."""
+        if self.file.compression is None:
+            self.seek(self.offset)
+        else:
+            self.size = len(carried)
+            self.buffer = np.frombuffer(carried + bytes(PADDING_BYTES), np.uint8)
+        self.advance(0)
+
     def advance(self, consumed: int, needed: int = 0) -> None:
         """Drop `consumed` bytes and read on: a chunk, or as much as makes `needed` bytes."""
         carried = self.buffer[consumed : self.size]

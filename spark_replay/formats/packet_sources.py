@@ -2,40 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import NamedTuple
 
 from mockraft.spark_replay.formats.capture_errors import CaptureError
 from mockraft.spark_replay.formats.capture_files import CaptureFile
-from mockraft.spark_replay.formats.chunks import ChunkReader, PacketColumns
+from mockraft.spark_replay.formats.chunks import ChunkReader
 from mockraft.spark_replay.formats.file_events import FileEvents
-from mockraft.spark_replay.formats.file_headers import PCAP_HEADER_BYTES, SECTION_MAGIC, PcapHeader, read_pcap_header
+from mockraft.spark_replay.formats.file_headers import (
+    PCAP_HEADER_BYTES,
+    SECTION_MAGIC,
+    Interface,
+    Order,
+    PcapHeader,
+    read_pcap_header,
+)
 from mockraft.spark_replay.formats.pcap_records import PcapRecords
-from mockraft.spark_replay.formats.splits import Split
+from mockraft.spark_replay.formats.pcapng_blocks import PcapngBlocks
 
 
-def read_header(file: CaptureFile) -> PcapHeader | None:
-    """The header of a pcap file, None for a pcapng file (read up to behind those bytes); CaptureError for others."""
+class Split(NamedTuple):
+    """The packets of a file whose records start at or behind `start` and before `end` (None: the file's end).
+
+    `first_packet_no` is 0 where it is not known. For pcapng `order` and `interfaces` are those of the section that
+    `start` lies in, and `section_at_end` those that the next split was planned with (None: known to be right).
+    """
+
+    path: str
+    start: int = 0
+    end: int | None = None
+    first_packet_no: int = 1
+    order: Order = "<"
+    interfaces: tuple[Interface, ...] = ()
+    section_at_end: tuple[Order, tuple[Interface, ...]] | None = None
+
+
+def read_header(file: CaptureFile) -> tuple[PcapHeader | None, bytes]:
+    """The header of a pcap file (None: a pcapng file), and the bytes read; CaptureError for what is neither."""
     start = bytearray(PCAP_HEADER_BYTES)
+    if file.compression is None:
+        file.seek(0)
     try:
-        data = bytes(start[:0])
-        count = file.read_into(memoryview(start))
-        data = bytes(start[:count])
+        data = bytes(start[: file.read_into(memoryview(start))])
         header = read_pcap_header(data)
     except EOFError:
-        header = None
+        raise CaptureError("the file ends inside its header", file.path) from None
     except CaptureError as error:
         raise CaptureError(error.problem, file.path, error.offset) from None
     if header is None and data[:4] != SECTION_MAGIC:
         found = f"it starts with {data[:4].hex(' ')}" if data else "it is empty"
         raise CaptureError(f"not a pcap or pcapng file: {found}", file.path)
-    return header
+    return header, data
 
 
-def open_packets(file: CaptureFile, split: Split, events: FileEvents, chunk_bytes: int) -> Iterator[PacketColumns]:
+def open_packets(file: CaptureFile, split: Split, events: FileEvents, chunk_bytes: int) -> PcapRecords | PcapngBlocks:
     """The packets of a file or of one split of it, in chunks."""
-    header = read_header(file)
-    assert header is not None
-    reader = ChunkReader(file, max(split.start, PCAP_HEADER_BYTES), split.end, chunk_bytes)
-    if split.start:
-        reader.seek(split.start)
-    yield from PcapRecords(reader, header, events, split.first_packet_no)
+    header, data = read_header(file)
+    start = split.start if header is None else max(split.start, PCAP_HEADER_BYTES)
+    reader = ChunkReader(file, start, split.end, chunk_bytes)
+    reader.begin(data if header is None else b"")
+    if header is not None:
+        return PcapRecords(reader, header, events, split.first_packet_no)
+    section = split.order, split.interfaces
+    return PcapngBlocks(reader, section, split.section_at_end, events, split.first_packet_no)

@@ -50,7 +50,6 @@ class PcapRecords:
 
     def __iter__(self) -> Iterator[PacketColumns]:
         reader = self.reader
-        reader.advance(0)
         while reader.size:
             starts = walk_records(reader.buffer, reader.size, self.header.order)
             heads = gather(reader.buffer, starts, self.layout)
@@ -145,7 +144,7 @@ class PcapRecords:
 
     def _sync(self, offset: int) -> int | None:
         file = self.reader.file
-        return None if file.compression else RecordSync(file, self.header).find(offset, self.reader.end)
+        return None if file.compression else RecordSync(file, self.header).resume(offset, self.reader.end)
 
     def _damage_until(self, offset: int, resumed_at: int | None, problem: str) -> None:
         end = self.reader.end if resumed_at is None else resumed_at

@@ -17,8 +17,7 @@ from mockraft.spark_replay.formats.chunks import CHUNK_BYTES, PacketColumns
 from mockraft.spark_replay.formats.columns import Bytes, Longs
 from mockraft.spark_replay.formats.file_events import FileEvents, OnError
 from mockraft.spark_replay.formats.layers import TcpColumns, parse_tcp
-from mockraft.spark_replay.formats.packet_sources import open_packets
-from mockraft.spark_replay.formats.splits import Split
+from mockraft.spark_replay.formats.packet_sources import Split, open_packets
 from mockraft.spark_replay.schemas import PACKETS
 
 _IPV4_HALF = 0xFFFFFFFFFFFFFFFF
@@ -134,7 +133,7 @@ def _flows(tcp: TcpColumns) -> tuple[npt.NDArray[np.int32], list[Flow]]:
     mixed = key[:, 0].copy()
     for column in range(1, key.shape[1]):
         mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(0xBF58476D1CE4E5B9) + key[:, column]
-    flow = pa.array(mixed).dictionary_encode().indices.to_numpy().astype(np.int32)
+    flow = np.frombuffer(as_arrow(mixed, pa.uint64()).dictionary_encode().indices.buffers()[1], np.int32, len(mixed))
     first = np.empty(int(flow.max()) + 1, np.int64)
     first[flow[::-1]] = np.arange(len(flow))[::-1]
     if not np.array_equal(key[first[flow]], key):
@@ -162,28 +161,26 @@ def _host(high: int, low: int) -> str:
 def packets(segments: Segments) -> pa.RecordBatch:
     """The segments as rows of `schemas.PACKETS`; `packet_no` is null where it is not known."""
     flows = segments.flows
-    by_flow = pa.array(segments.flow)
-    hosts = {
+    by_flow = as_arrow(segments.flow, pa.int32())
+    columns = {
         name: pa.array([getattr(flow, name) for flow in flows], PACKETS.field(name).type).take(by_flow)
         for name in ("src", "dst", "sport", "dport")
     }
-    number = pa.array(segments.packet_no, mask=segments.packet_no == 0)
-    columns = {
-        "file": pa.array([segments.file], pa.string()).take(pa.array(np.zeros(len(segments), np.int8))),
-        "packet_no": number,
-        "file_offset": segments.file_offset,
-        "ts_ns": segments.ts_ns,
-        "linktype": segments.linktype,
-        "vlan": segments.vlan,
-        **hosts,
-        "seq": segments.seq,
-        "ack": segments.ack,
-        "flags": segments.flags.astype(np.int16),
-        "payload_len": segments.length.astype(np.int32),
-        "captured_len": segments.captured.astype(np.int32),
-        "payload": payloads(segments.buffer, segments.start, segments.captured),
-    }
-    return pa.RecordBatch.from_arrays([pa.array(columns[name]) for name in PACKETS.names], schema=PACKETS)
+    columns["file"] = pa.repeat(segments.file, len(segments))
+    columns["payload"] = payloads(segments.buffer, segments.start, segments.captured)
+    number = as_arrow(segments.packet_no, pa.int64())
+    columns["packet_no"] = number if segments.packet_no.all() else pa.nulls(len(segments), pa.int64())
+    for name in ("file_offset", "ts_ns", "linktype", "vlan", "seq", "ack", "flags"):
+        columns[name] = as_arrow(getattr(segments, name), PACKETS.field(name).type)
+    columns["payload_len"] = as_arrow(segments.length, pa.int32())
+    columns["captured_len"] = as_arrow(segments.captured, pa.int32())
+    return pa.RecordBatch.from_arrays([columns[name] for name in PACKETS.names], schema=PACKETS)
+
+
+def as_arrow(column: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """A column of numbers as Arrow. Made of its memory: `pa.array` would import pandas."""
+    numbers = np.ascontiguousarray(column, np.dtype(str(kind)))
+    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
 
 
 def payloads(buffer: Bytes, start: Longs, size: Longs) -> pa.BinaryArray:
@@ -194,4 +191,4 @@ def payloads(buffer: Bytes, start: Longs, size: Longs) -> pa.BinaryArray:
     between = pa.BinaryArray.from_buffers(
         pa.binary(), max(len(offsets) - 1, 0), [None, pa.py_buffer(offsets), pa.py_buffer(buffer)]
     )
-    return between.take(pa.array(np.arange(0, len(offsets), 2)))
+    return between.take(as_arrow(np.arange(0, len(offsets), 2), pa.int64()))

@@ -13,7 +13,6 @@ from typing import Protocol
 
 import numpy as np
 from mockraft.spark_replay.formats.capture_files import CaptureFile
-from mockraft.spark_replay.formats.columns import PADDING_BYTES
 from mockraft.spark_replay.formats.file_headers import (
     CAPTURED_BYTES_MAX,
     PCAP_HEADER_BYTES,
@@ -25,30 +24,41 @@ from mockraft.spark_replay.formats.file_headers import (
 
 CHAIN_RECORDS = 40
 _WINDOW_BYTES = 1 << 18
+_PAGE_BYTES, _PAGES_MAX = 1 << 16, 32
 _FOLLOWED_MAX = 20_000
+_BLOCK_HEADERS_BYTES = 64
 # Records further from the file's first are possible, but nothing to start at.
 _SECONDS_MAX = 5 * 366 * 86_400
 
 
-class _Windows:
+class _Pages:
     """Small reads at many near offsets, out of few reads of the file."""
 
     def __init__(self, file: CaptureFile) -> None:
         self.file = file
         self.size = file.size or 0
-        self.start = 0
-        self.data = b""
+        self.pages: dict[int, bytes] = {}
 
     def at(self, offset: int, size: int) -> bytes:
-        if not self.start <= offset <= offset + size <= self.start + len(self.data):
-            self.start, self.data = offset, self.file.read_at(offset, max(size, _WINDOW_BYTES))
-        return self.data[offset - self.start : offset - self.start + size]
+        """Up to `size` bytes (a few); less at the file's end."""
+        number, start = divmod(offset, _PAGE_BYTES)
+        found = self._page(number)[start : start + size]
+        return found if len(found) == size else found + self._page(number + 1)[: size - len(found)]
+
+    def _page(self, number: int) -> bytes:
+        page = self.pages.get(number)
+        if page is None:
+            if len(self.pages) >= _PAGES_MAX:
+                del self.pages[next(iter(self.pages))]
+            page = self.pages[number] = self.file.read_at(number * _PAGE_BYTES, _PAGE_BYTES)
+        return page
 
 
 class Chain(Protocol):
     """How records follow each other in one format."""
 
     record_bytes_max: int
+    first_at: int
 
     def candidates(self, offset: int, size: int) -> Iterator[int]:
         """Offsets in a part of the file at which a record may start."""
@@ -58,7 +68,28 @@ class Chain(Protocol):
 
 
 def find_sync(chain: Chain, offset: int, end: int) -> int | None:
-    """The first sure record at or behind `offset` and before `end`; None where there is none."""
+    """The first sure record at or behind `offset` and before `end`; None where there is none.
+
+    Every chain that comes from before `offset` is followed, for the file's own is among them.
+    """
+    passed: set[int] = set()
+    heads: dict[int, int] = {}
+    start = max(offset - chain.record_bytes_max, chain.first_at)
+    for candidate in chain.candidates(start, offset - start):
+        at: int | None = candidate
+        if at in passed or not _holds(chain, at):
+            continue
+        while at is not None and at < offset and at not in passed:
+            passed.add(at)
+            at = chain.follow(at)
+        if at is not None and at >= offset:
+            heads[at] = at
+    sure = _last_standing(chain, heads) if heads else find_next(chain, offset, end)
+    return sure if sure is None or sure < end else None
+
+
+def find_next(chain: Chain, offset: int, end: int) -> int | None:
+    """The same behind damage, where no chain comes from before `offset`."""
     at = offset
     while at < end:
         for candidate in chain.candidates(at, min(_WINDOW_BYTES, end - at)):
@@ -124,22 +155,26 @@ class RecordSync:
     """Records of a pcap file."""
 
     def __init__(self, file: CaptureFile, header: PcapHeader) -> None:
-        self.windows = _Windows(file)
-        self.size = self.windows.size
+        self.pages = _Pages(file)
+        self.size = self.pages.size
         self.header = header
         self.record_bytes_max = RECORD_HEADER_BYTES + SNAPLEN_MAX
+        self.first_at = PCAP_HEADER_BYTES
         self.numbers = struct.Struct(f"{header.order}IIII")
-        first = self.windows.at(PCAP_HEADER_BYTES, RECORD_HEADER_BYTES)
+        first = self.pages.at(PCAP_HEADER_BYTES, RECORD_HEADER_BYTES)
         self.seconds = self.numbers.unpack(first)[0] if len(first) == RECORD_HEADER_BYTES else 0
 
-    def find(self, offset: int, end: int | None = None) -> int | None:
+    def find(self, offset: int, end: int) -> int | None:
         """The first sure record at or behind `offset`; None if there is none before `end`."""
-        offset = max(offset, PCAP_HEADER_BYTES)
-        return find_sync(self, offset, self.size if end is None else end)
+        return find_sync(self, offset, end)
+
+    def resume(self, offset: int, end: int | None) -> int | None:
+        """The first sure record behind damage before `offset`."""
+        return find_next(self, offset, self.size if end is None else end)
 
     def candidates(self, offset: int, size: int) -> Iterator[int]:
         """Offsets at which four numbers are as a record's."""
-        data = np.frombuffer(self.windows.file.read_at(offset, size + RECORD_HEADER_BYTES - 1), np.uint8)
+        data = np.frombuffer(self.pages.file.read_at(offset, size + RECORD_HEADER_BYTES - 1), np.uint8)
         count = len(data) - RECORD_HEADER_BYTES + 1
         if count <= 0:
             return
@@ -155,7 +190,7 @@ class RecordSync:
         """The next record's place; the file's end follows itself."""
         if offset == self.size:
             return offset
-        head = self.windows.at(offset, RECORD_HEADER_BYTES)
+        head = self.pages.at(offset, RECORD_HEADER_BYTES)
         if len(head) < RECORD_HEADER_BYTES:
             return None
         seconds, fraction, captured, original = self.numbers.unpack(head)
@@ -174,22 +209,27 @@ class BlockSync:
     """Blocks of one pcapng section."""
 
     def __init__(self, file: CaptureFile, order: Order) -> None:
-        self.windows = _Windows(file)
-        self.size = self.windows.size
+        self.pages = _Pages(file)
+        self.size = self.pages.size
         self.order = order
-        self.record_bytes_max = SNAPLEN_MAX + PADDING_BYTES
+        self.record_bytes_max = SNAPLEN_MAX + _BLOCK_HEADERS_BYTES
+        self.first_at = 0
 
-    def find(self, offset: int, end: int | None = None) -> int | None:
+    def find(self, offset: int, end: int) -> int | None:
         """The first sure block at or behind `offset`; None if there is none before `end`."""
-        return find_sync(self, offset + -offset % 4, self.size if end is None else end)
+        return find_sync(self, offset + -offset % 4, end)
+
+    def resume(self, offset: int, end: int | None) -> int | None:
+        """The first sure block behind damage before `offset`."""
+        return find_next(self, offset + -offset % 4, self.size if end is None else end)
 
     def candidates(self, offset: int, size: int) -> Iterator[int]:
         """Aligned offsets with a length that is repeated at the block's end."""
         offset += -offset % 4
-        data = self.windows.file.read_at(offset, size + 8)
+        data = self.pages.file.read_at(offset, size + 8)
         words = np.frombuffer(data[: len(data) // 4 * 4], f"{self.order}u4")
         sizes = words[1:]
-        at = np.flatnonzero((sizes >= 12) & (sizes <= CAPTURED_BYTES_MAX) & (sizes % 4 == 0))
+        at = np.flatnonzero((sizes >= 12) & (sizes <= self.record_bytes_max) & (sizes % 4 == 0))
         tails = at + (sizes[at] >> 2) - 1
         is_inside = tails < len(words)
         is_equal = words[np.where(is_inside, tails, 0)] == sizes[at]
@@ -199,8 +239,8 @@ class BlockSync:
         """The next block's place; the file's end follows itself."""
         if offset == self.size:
             return offset
-        size_bytes = self.windows.at(offset + 4, 4)
+        size_bytes = self.pages.at(offset + 4, 4)
         size = int.from_bytes(size_bytes, "little" if self.order == "<" else "big")
         if len(size_bytes) < 4 or size < 12 or size % 4 or size > CAPTURED_BYTES_MAX or offset + size > self.size:
             return None
-        return offset + size if self.windows.at(offset + size - 4, 4) == size_bytes else None
+        return offset + size if self.pages.at(offset + size - 4, 4) == size_bytes else None

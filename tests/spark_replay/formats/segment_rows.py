@@ -15,7 +15,7 @@ CAPTURES = Path(__file__).parents[2] / "captures"
 class Row(NamedTuple):
     """A segment in plain Python, without where in the file it was."""
 
-    packet_no: int
+    packet_no: int | None
     ts_ns: int
     src: str
     sport: int

@@ -1,0 +1,299 @@
+"""The blocks of pcapng files in columns: sections and interfaces one by one, packets a chunk at once.
+
+Enhanced, simple (no time: 0) and old packet blocks are packets; blocks that hold none are stepped over.
+Source: draft-ietf-opsawg-pcapng.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from mockraft.spark_replay.formats.capture_errors import CaptureError, SplitDesyncError
+from mockraft.spark_replay.formats.chunks import ChunkReader, PacketColumns
+from mockraft.spark_replay.formats.columns import Longs, Mask
+from mockraft.spark_replay.formats.file_events import FileEvents
+from mockraft.spark_replay.formats.file_headers import (
+    CAPTURED_BYTES_MAX,
+    SECTION_HEADER_BYTES,
+    SECTION_MAGIC,
+    SECTION_ORDERS,
+    Interface,
+    Order,
+    read_interface,
+)
+from mockraft.spark_replay.formats.sync import BlockSync
+
+SECTION, INTERFACE, OLD_PACKET, SIMPLE_PACKET, PACKET = 0x0A0D0D0A, 1, 2, 3, 6
+# A block's type and its length, before its body and behind it.
+_FRAME_BYTES, _BODY_AT = 12, 8
+_BLOCK_BYTES_MAX = CAPTURED_BYTES_MAX + 4096
+Words = npt.NDArray[np.uint32]
+Section = tuple[Order, tuple[Interface, ...]]
+
+
+class _Walk(NamedTuple):
+    """Blocks one after the other: where each starts and how long it says to be, in words; why the walk ended."""
+
+    at: Longs
+    sizes: Longs
+    is_section: bool
+    is_bad: bool
+
+
+def walk_blocks(words: memoryview, at: int) -> _Walk:
+    """The blocks from `at` on, up to a section header, to what cannot be a block, or to the words' end."""
+    offsets: list[int] = []
+    sizes: list[int] = []
+    add, add_size = offsets.append, sizes.append
+    section = SECTION
+    try:
+        while True:
+            size = words[at + 1]
+            if words[at] == section or size < _FRAME_BYTES:
+                break
+            add(at)
+            add_size(size)
+            at += size >> 2
+        is_section = bool(words[at] == section)
+    except IndexError:
+        return _Walk(np.array(offsets, np.int64), np.array(sizes, np.int64), False, False)
+    return _Walk(np.array(offsets, np.int64), np.array(sizes, np.int64), is_section, not is_section)
+
+
+def times_ns(ticks: npt.NDArray[np.uint64], interface: Interface) -> Longs:
+    """Nanoseconds since 1970 of an interface's ticks, rounded down; what 64 bits cannot hold is 0."""
+    power = interface.resolution & 0x7F
+    is_binary = bool(interface.resolution & 0x80)
+    per_s = (2 if is_binary else 10) ** power
+    most = int(ticks.max()) if len(ticks) else 0
+    if not is_binary and power <= 9 and most * 10 ** (9 - power) < 1 << 63:
+        result = (ticks * np.uint64(10 ** (9 - power))).astype(np.int64)
+    elif is_binary and power <= 33 and (most >> power) < 1 << 33:
+        low = ticks & np.uint64(per_s - 1)
+        fraction = low * np.uint64(1_000_000_000) >> np.uint64(power)
+        result = (ticks >> np.uint64(power)).astype(np.int64) * 1_000_000_000 + fraction.astype(np.int64)
+    elif not is_binary and 9 < power <= 28 and most // 10 ** (power - 9) < 1 << 63:
+        result = (ticks // np.uint64(10 ** (power - 9))).astype(np.int64)
+    else:
+        exact = [value * 1_000_000_000 // per_s for value in ticks.tolist()]
+        result = np.array([value if value < 1 << 63 else 0 for value in exact], np.int64)
+    offset_ns = interface.offset_s * 1_000_000_000
+    return result + offset_ns if abs(offset_ns) < 1 << 62 else result
+
+
+class PcapngBlocks:
+    """The packets of a pcapng file, or of a split of it, chunk by chunk.
+
+    `section` is the one that the start lies in, `section_at_end` the one that must be left (None: any).
+    `interfaces_at` is where in the file each of the `interfaces` that were met is described.
+    """
+
+    def __init__(
+        self,
+        reader: ChunkReader,
+        section: Section,
+        section_at_end: Section | None,
+        events: FileEvents,
+        first_number: int,
+    ) -> None:
+        self.reader, self.events = reader, events
+        self.order = section[0]
+        self.interfaces = list(section[1])
+        self.interfaces_at = [-1] * len(self.interfaces)
+        self.section_at_end = section_at_end
+        self.next_number = first_number
+        self.at = 0
+        self._views: dict[Order, tuple[Words, memoryview]] = {}
+        self.is_split_end = reader.end is not None and reader.end != reader.file.size
+
+    def __iter__(self) -> Iterator[PacketColumns]:
+        reader = self.reader
+        while self.at < reader.size:
+            if self._starts_section():
+                if not self._read_section():
+                    return
+                continue
+            words, view = self._words()
+            walk = walk_blocks(view, self.at >> 2)
+            ends = walk.at + (walk.sizes >> 2)
+            whole = int(np.searchsorted(ends, len(words), side="right"))
+            at, sizes = walk.at[:whole], walk.sizes[:whole]
+            wrong = np.flatnonzero((words[ends[:whole] - 1] != sizes) | (sizes & 3 != 0))
+            too_long = whole < len(walk.at) and int(walk.sizes[whole]) > _BLOCK_BYTES_MAX
+            is_bad = bool(len(wrong)) or too_long or walk.is_bad
+            if len(wrong):
+                at, sizes = at[: wrong[0]], sizes[: wrong[0]]
+            yield self._packets(words, at, sizes)
+            if len(at):
+                self.at = 4 * (int(at[-1]) + (int(sizes[-1]) >> 2))
+            if is_bad:
+                if not self._pass_damage():
+                    return
+            elif walk.is_section:
+                continue
+            elif not reader.at_end:
+                self._advance(int(walk.sizes[whole]) if whole < len(walk.at) else SECTION_HEADER_BYTES)
+            elif not self._finish():
+                return
+
+    def _advance(self, needed: int) -> None:
+        self.reader.advance(self.at, needed)
+        self.at = 0
+        self._views = {}
+
+    def _words(self) -> tuple[Words, memoryview]:
+        """The chunk as words of the section's byte order."""
+        found = self._views.get(self.order)
+        if found is None:
+            words = self.reader.buffer[: self.reader.size & ~3].view(f"{self.order}u4").astype(np.uint32, copy=False)
+            found = self._views[self.order] = words, memoryview(words)
+        return found
+
+    def _starts_section(self) -> bool:
+        return self.reader.buffer[self.at : self.at + 4].tobytes() == SECTION_MAGIC
+
+    def _read_section(self) -> bool:
+        """Step over a section header; whether reading goes on."""
+        reader = self.reader
+        if reader.size - self.at < SECTION_HEADER_BYTES and not reader.at_end:
+            self._advance(SECTION_HEADER_BYTES)
+        head = reader.buffer[self.at : min(reader.size, self.at + SECTION_HEADER_BYTES)].tobytes()
+        if len(head) < SECTION_HEADER_BYTES:
+            self._truncated()
+            return False
+        order = SECTION_ORDERS.get(head[8:12])
+        size = int.from_bytes(head[4:8], "big" if order == ">" else "little")
+        if order is None or size < SECTION_HEADER_BYTES or size % 4 or size > _BLOCK_BYTES_MAX:
+            return self._pass_damage(f"no section header: {head[:12].hex(' ')}")
+        if self.at + size > reader.size and not reader.at_end:
+            self._advance(size)
+        if self.at + size > reader.size:
+            self._truncated()
+            return False
+        if reader.buffer[self.at + size - 4 : self.at + size].tobytes() != head[4:8]:
+            return self._pass_damage("a section header's two lengths differ")
+        self.order, self.interfaces, self.interfaces_at = order, [], []
+        self.at += size
+        if self.at == reader.size and not reader.at_end:
+            self._advance(SECTION_HEADER_BYTES)
+        return True
+
+    def _packets(self, words: Words, at: Longs, sizes: Longs) -> PacketColumns:
+        """The packets among whole blocks; interfaces that are described among them are added."""
+        kinds = words[at]
+        known = np.full(len(at), len(self.interfaces), np.int64)
+        for which in np.flatnonzero(kinds == INTERFACE).tolist():
+            start, size = int(at[which]), int(sizes[which]) >> 2
+            body = self.reader.buffer[4 * start + _BODY_AT : 4 * (start + size - 1)].tobytes()
+            try:
+                self.interfaces.append(read_interface(self.order, body))
+            except CaptureError as error:
+                self.events.damage(self.reader.offset + 4 * start, 4 * size, error.problem)
+                self.interfaces.append(Interface(-1, 0))
+            self.interfaces_at.append(self.reader.offset + 4 * start)
+            known[which:] += 1
+        is_packet = (kinds == PACKET) | (kinds == SIMPLE_PACKET) | (kinds == OLD_PACKET)
+        return self._columns(words, at[is_packet], sizes[is_packet], kinds[is_packet], known[is_packet])
+
+    def _columns(self, words: Words, at: Longs, sizes: Longs, kinds: Words, known: Longs) -> PacketColumns:
+        count = len(at)
+        is_simple = kinds == SIMPLE_PACKET
+        head_words = np.where(is_simple, 3, 7)
+        bad = sizes < 4 * head_words + 4
+        safe = np.where(bad, 0, at)
+        # All gathers are at places that a block of another kind or size may not have: the last word stands for those.
+        word = _Gather(words, safe)
+        interface = word(2)
+        interface = np.where(is_simple, 0, interface)
+        old = kinds == OLD_PACKET
+        if old.any():
+            interface = np.where(old, interface & 0xFFFF if self.order == "<" else interface >> 16, interface)
+        original = np.where(is_simple, word(2), word(6))
+        captured = np.where(is_simple, original, word(5))
+        start = 4 * (safe + head_words)
+        room = sizes - 4 * head_words - 4
+        bad |= interface >= known
+        index = np.where(bad, 0, interface)
+        if is_simple.any() and self.interfaces:
+            snaplen = self.interfaces[0].snaplen or CAPTURED_BYTES_MAX
+            captured = np.where(is_simple, np.minimum(np.minimum(captured, snaplen), room), captured)
+        bad |= captured > room
+        ts_ns = np.zeros(count, np.int64)
+        ticks = word(3).astype(np.uint64) << np.uint64(32) | word(4).astype(np.uint64)
+        link_type = np.zeros(count, np.int32)
+        for number in np.unique(index[~bad]).tolist():
+            chosen = index == number
+            ts_ns[chosen] = times_ns(ticks[chosen], self.interfaces[number])
+            link_type[chosen] = self.interfaces[number].link_type
+        ts_ns[is_simple] = 0
+        numbers = np.arange(self.next_number, self.next_number + count) if self.next_number else np.zeros(count)
+        self.next_number += count if self.next_number else 0
+        packets = PacketColumns(
+            self.reader.buffer,
+            numbers.astype(np.int64),
+            self.reader.offset + 4 * at,
+            ts_ns,
+            link_type,
+            start,
+            captured,
+            original,
+        )
+        return self._readable(packets, bad, sizes) if bad.any() else packets
+
+    def _readable(self, packets: PacketColumns, bad: Mask, sizes: Longs) -> PacketColumns:
+        first = int(np.argmax(bad))
+        self.events.damage(
+            int(packets.file_offset[first]), int(sizes[bad].sum()), f"{int(bad.sum())} packet blocks cannot be read"
+        )
+        return packets.where(~bad)
+
+    def _pass_damage(self, problem: str = "no block") -> bool:
+        """Go on behind what is no block; whether there is more."""
+        reader, offset = self.reader, self.reader.offset + self.at
+        if self.events.on_error == "fail":
+            self.events.damage(offset, 0, problem)
+        resumed_at = None
+        if not reader.file.compression:
+            resumed_at = BlockSync(reader.file, self.order).resume(offset + 4, reader.end)
+        end = reader.end if resumed_at is None else resumed_at
+        self.events.damage(offset, 0 if end is None else end - offset, problem)
+        if resumed_at is None:
+            return False
+        reader.seek(resumed_at)
+        self.at = 0
+        self._advance(0)
+        return True
+
+    def _finish(self) -> bool:
+        """What is left behind the last whole block, at the file's or the split's end; whether reading goes on."""
+        reader, offset = self.reader, self.reader.offset + self.at
+        left = reader.size - self.at
+        if not self.is_split_end:
+            if left or reader.is_cut:
+                self._truncated()
+            return False
+        if not left:
+            if self.section_at_end not in (None, (self.order, tuple(self.interfaces))):
+                raise SplitDesyncError("sections or interfaces begin within the splits", reader.file.path, offset)
+            return False
+        if left < 8 or BlockSync(reader.file, self.order).follow(offset) is not None:
+            raise SplitDesyncError(f"a block crosses the split's end at {reader.end}", reader.file.path, offset)
+        return self._pass_damage()
+
+    def _truncated(self) -> None:
+        left = self.reader.size - self.at
+        self.events.add("truncated", self.reader.offset + self.at, left, "the file ends inside a block")
+
+
+class _Gather:
+    """Words at a distance from each of many blocks."""
+
+    def __init__(self, words: Words, at: Longs) -> None:
+        self.words, self.at, self.last = words, at, len(words) - 1
+
+    def __call__(self, distance: int) -> Longs:
+        found: Longs = self.words[np.minimum(self.at + distance, self.last)].astype(np.int64)
+        return found
