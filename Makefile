@@ -10,7 +10,7 @@ PYENV_PYTHONS := $(wildcard $(PYENV_ROOT)/versions/3.1[123].*/bin)
 export PATH := $(subst $() ,:,$(strip $(PYENV_PYTHONS) $(PATH)))
 PYTHON ?= $(firstword $(wildcard $(addsuffix /python3.11,$(PYENV_PYTHONS))) $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
-ENVIRONMENTS ?= lint,types,generated,py311,py312,py313,simulation,real-kafka,doors,spark
+ENVIRONMENTS ?= lint,types,generated,py311,py312,py313,simulation,real-kafka,doors
 ARGS ?=
 
 .PHONY: help run run-kafka test test-one benchmarks generate clean java

@@ -93,6 +93,7 @@ class _Story:
 
 def _fetch_jars(story: _Story, version: str) -> None:
     from mockraft.kafka_jars import jars_directory, java
+    from mockraft.kafka_tools import java_command
 
     java()
     arrived: list[str] = []
@@ -105,6 +106,8 @@ def _fetch_jars(story: _Story, version: str) -> None:
             status.update(f"{len(arrived)} jars, {name}")
 
         folder = jars_directory(version, progress)
+        status.update("Kafka's classes are archived, so that its processes start sooner (only this once)")
+        java_command(version, (), "kafka.Kafka")
     shown = f"~/{folder.relative_to(Path.home())}" if folder.is_relative_to(Path.home()) else str(folder)
     story.tell("jars", "ready", f"Kafka {version} in {shown}")
 

@@ -40,23 +40,32 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mockraft"
 
 
-@lru_cache(maxsize=1)
 def java() -> str:
     """The path of a Java 17+ launcher (``JAVA_HOME`` first, then ``PATH``).
 
     Raises:
         KafkaUnavailableError: there is none, or it is too old.
     """
+    return _launcher()[0]
+
+
+def java_release() -> str:
+    """The release of that Java, as in ``17.0.15``; errors are those of `java`."""
+    return _launcher()[1]
+
+
+@lru_cache(maxsize=1)
+def _launcher() -> tuple[str, str]:
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if found is None:
         raise KafkaUnavailableError(f"java was not found: real Kafka needs Java {JAVA_VERSION_MIN} or newer")
     banner = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(\d+)', banner)
-    if version is None or int(version[1]) < JAVA_VERSION_MIN:
+    version = re.search(r'version "((\d+)[^"]*)"', banner)
+    if version is None or int(version[2]) < JAVA_VERSION_MIN:
         told = banner.splitlines()[0] if banner else "java -version printed nothing"
         raise KafkaUnavailableError(f"real Kafka needs Java {JAVA_VERSION_MIN} or newer, but: {told}")
-    return found
+    return found, version[1]
 
 
 def maven() -> str:
@@ -87,7 +96,7 @@ def jars_directory(version: str, progress: Callable[[str], None] | None = None) 
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _only_one(target.parent / f"{target.name}.lock"):
+    with only_one(target.parent / f"{target.name}.lock"):
         if not target.is_dir():
             _fetch(version, target, progress or (lambda line: None))
     return target
@@ -128,7 +137,8 @@ def _fetch(version: str, target: Path, progress: Callable[[str], None]) -> None:
 
 
 @contextmanager
-def _only_one(lock: Path) -> Iterator[None]:
+def only_one(lock: Path) -> Iterator[None]:
+    """One process at a time in here, by a lock on this file."""
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

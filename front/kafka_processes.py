@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mockraft.child_process import ChildProcess, KafkaProcessError, free_port, wait_until
-from mockraft.kafka_jars import classpath, java
-from mockraft.kafka_tools import JVM_OPTIONS, KafkaTool
+from mockraft.kafka_tools import KafkaTool, java_command
 from mockraft.wire import uuids
 
 __all__ = [
@@ -67,8 +66,7 @@ class KafkaServer(ChildProcess):
     def start(self) -> None:
         """Start ``kafka.Kafka`` with the properties as they are now."""
         path = self.write_properties()
-        options = [*_SERVER_HEAP, *JVM_OPTIONS]
-        self.launch([java(), *options, "-cp", classpath(self.version), "kafka.Kafka", str(path)])
+        self.launch(java_command(self.version, _SERVER_HEAP, "kafka.Kafka", str(path)))
 
 
 class KafkaBroker(KafkaServer):

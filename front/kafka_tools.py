@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Sequence
 
 from mockraft.child_process import KafkaProcessError
+from mockraft.kafka_class_archive import class_archive_options
 from mockraft.kafka_jars import classpath, java
 
 JVM_OPTIONS = (
@@ -46,6 +47,17 @@ _TOOL_CLASSES = {
 _TOOL_CLASSES_3_9 = {"kafka-console-producer": "kafka.tools.ConsoleProducer"}
 
 
+def java_command(version: str, options: Sequence[str], main_class: str, *arguments: str) -> list[str]:
+    """The command that runs a class of a Kafka release with these JVM options.
+
+    Raises:
+        KafkaUnavailableError: there is no Java, or Kafka's jars could not be fetched.
+    """
+    classes = classpath(version)
+    archive = class_archive_options(version, JVM_OPTIONS)
+    return [java(), *options, *JVM_OPTIONS, *archive, "-cp", classes, main_class, *arguments]
+
+
 class KafkaTool:
     """One of Kafka's command line tools, by the name of its script: ``KafkaTool("kafka-topics").run("--list", …)``.
 
@@ -63,7 +75,7 @@ class KafkaTool:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start the tool with pipes for all that it reads and prints; the caller ends it."""
         return subprocess.Popen(
-            [java(), *_TOOL_HEAP, *JVM_OPTIONS, "-cp", classpath(self.version), self.main_class, *arguments],
+            java_command(self.version, _TOOL_HEAP, self.main_class, *arguments),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -24,13 +24,13 @@ echo called >> "$out/../../calls"
 @pytest.fixture(autouse=True)
 def empty_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Neither Java nor Maven nor a cache."""
-    java.cache_clear()
+    kafka_jars._launcher.cache_clear()
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("MOCKRAFT_CACHE", str(tmp_path / "cache"))
     yield
-    java.cache_clear()
+    kafka_jars._launcher.cache_clear()
 
 
 @pytest.fixture

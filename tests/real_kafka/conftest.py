@@ -18,8 +18,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft.kafka_cluster import ControllerKind, KafkaCluster
-from mockraft.kafka_jars import KafkaUnavailableError, classpath, java
+from mockraft.kafka_jars import KafkaUnavailableError
 from mockraft.kafka_processes import KafkaBroker, wait_until
+from mockraft.kafka_tools import java_command
 
 _VERSIONS = ("4.3.1", "4.1.1", "3.9.1")
 _LAST_LINES = 12
@@ -33,14 +34,13 @@ _not_run: list[str] = []
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Fetch the jars before any test's clock runs; without Java or Maven run the rest, except under CI."""
+    """Fetch the jars and archive their classes before a clock runs; without Java or Maven run the rest, save in CI."""
     real = [item for item in items if item.get_closest_marker("real_kafka")]
     if not real or config.option.collectonly:
         return
     try:
-        java()
         for version in _VERSIONS:
-            classpath(version)
+            java_command(version, (), "kafka.Kafka")
     except KafkaUnavailableError as error:
         if os.environ.get("CI") != "true":
             _not_run.append(f"{len(real)} tests with real Kafka were left out: {error}")
