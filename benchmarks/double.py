@@ -1,7 +1,8 @@
 """What scripting costs, beside the doubles that others use: kfake (franz-go) and librdkafka's mock cluster.
 
-Round trips of ApiVersions v2, which all of them answer, and heartbeats under stubs. kfake is built here from its
-sources (Go), librdkafka's mock runs in a process of its own through confluent-kafka.
+Round trips of ApiVersions v2, which all of them answer, and heartbeats under stubs: these in one process that changes
+its script between short rounds, by the processor time of a request. kfake is built here from its sources (Go),
+librdkafka's mock runs in a process of its own through confluent-kafka.
 
     python benchmarks/double.py [--quick] [--json]
 """
@@ -11,21 +12,23 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from load import Asker, Load, Measured, repeated, run
+from load import Asker, Load, Measured, dealt, repeated, run
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 
 CONNECTIONS = 10
+ROUND_REQUESTS = 1_500
 HERE = Path(__file__).parent
 KFAKE = "kfake (Go)"
 LIBRDKAFKA = "librdkafka's mock (C)"
@@ -110,10 +113,10 @@ def api_versions() -> Load:
     return Load("ApiVersions v2", repeated([frame], CONNECTIONS))
 
 
-def heartbeats() -> Load:
+def heartbeats(count: int) -> Load:
     # Of a broker that is not registered: the whole way through the door and the handler, and a short answer.
     frame = write_request(BrokerHeartbeatRequest(broker_id=1, broker_epoch=1), 1, 1, "1")
-    return Load("BrokerHeartbeat v1", repeated([frame], CONNECTIONS))
+    return Load("BrokerHeartbeat v1", dealt([frame] * count, CONNECTIONS))
 
 
 def in_turns(servers: dict[str, Server], load: Callable[[], Load], seconds: float, turns: int) -> dict[str, Measured]:
@@ -146,39 +149,81 @@ def per_s(measured: Measured) -> float:
     return measured.answers / measured.seconds
 
 
-def scripts(folder: Path) -> dict[str, tuple[str, ...]]:
-    """How mockraft is started under each script."""
+def scripts(folder: Path) -> dict[str, dict[str, Any]]:
+    """What scripted_double.py is told for each script."""
 
-    def stubbed(name: str, count: int, stub: Callable[[int], dict[str, Any]]) -> tuple[str, ...]:
+    def stubbed(name: str, count: int, stub: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
         path = folder / f"{name}-{count}.json"
         path.write_text(json.dumps({"stubs": list(map(stub, range(count)))}))
-        return mockraft("--stubs", str(path))
+        return {"stubs": str(path), "journal": True}
 
     return {
-        NO_STUB: mockraft(),
+        NO_STUB: {"stubs": None, "journal": True},
         "10 stubs on another API": stubbed("api", 10, on_another_api),
         OTHER_API: stubbed("api", 1000, on_another_api),
         OTHER_BROKERS: stubbed("brokers", 1000, on_another_broker),
         "10 stubs whose fields must be looked at": stubbed("fields", 10, to_be_looked_at),
-        JOURNAL_OFF: mockraft("--journal-entries-max", "0"),
+        JOURNAL_OFF: {"stubs": None, "journal": False},
     }
 
 
-def gates(scripted: dict[str, Measured]) -> list[dict[str, Any]]:
+def cpu_s(pid: int) -> float:
+    """Seconds of processor time of a process's threads, to the nanosecond."""
+    return sum(int(each.read_text().split()[0]) for each in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+
+
+def under_scripts(folder: Path, rounds: int) -> dict[str, list[float]]:
+    """Microseconds of processor time a heartbeat under each script, one figure a round; the first is not counted."""
+    wanted = scripts(folder)
+    taken: dict[str, list[float]] = {name: [] for name in wanted}
+    command = [sys.executable, str(HERE / "scripted_double.py")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        host, _, port = process.stdout.readline().strip().rpartition(":")
+        for number in range(rounds + 1):
+            for name in wanted if number % 2 else reversed(wanted):
+                process.stdin.write(f"{json.dumps(wanted[name])}\n")
+                process.stdin.flush()
+                assert process.stdout.readline() == "ready\n"
+                # What a script costs the first time somebody asks is not what each request costs.
+                run((host, int(port)), process.pid, heartbeats(CONNECTIONS))
+                before_s = cpu_s(process.pid)
+                answers = run((host, int(port)), process.pid, heartbeats(ROUND_REQUESTS)).answers
+                taken[name].append(1e6 * (cpu_s(process.pid) - before_s) / answers)
+        process.stdin.close()
+    return {name: each[1:] for name, each in taken.items()}
+
+
+def ratio(taken: dict[str, list[float]], name: str, beside: str) -> float:
+    """How many requests one script lets the same processor time answer, over those of another."""
+    return statistics.median(taken[beside]) / statistics.median(taken[name])
+
+
+def script_table(taken: dict[str, list[float]]) -> dict[str, Any]:
+    rows = []
+    for name, each in taken.items():
+        low, middle, high = statistics.quantiles(each, n=4)
+        rows.append([name, f"{middle:.1f}", f"{low:.1f} to {high:.1f}", f"{ratio(taken, name, NO_STUB):.2f}"])
+    columns = ["script", "CPU µs a request", "half of the rounds", f"requests for the same CPU ÷ {NO_STUB}"]
+    return {"title": "Heartbeats under stubs", "columns": columns, "rows": rows}
+
+
+def gates(taken: dict[str, list[float]]) -> list[dict[str, Any]]:
     """What is held."""
-    ratios = (
-        ("heartbeats with 1,000 stubs on another API ÷ with none", OTHER_API, NO_STUB, 0.9),
-        ("heartbeats with 1,000 stubs on other brokers ÷ with none", OTHER_BROKERS, NO_STUB, 0.8),
-        ("heartbeats, journal on ÷ off", NO_STUB, JOURNAL_OFF, 0.8),
+    ratios: Sequence[tuple[str, str, str, float]] = (
+        ("heartbeats for the same CPU with 1,000 stubs on another API ÷ with none", OTHER_API, NO_STUB, 0.9),
+        ("heartbeats for the same CPU with 1,000 stubs on other brokers ÷ with none", OTHER_BROKERS, NO_STUB, 0.8),
+        ("heartbeats for the same CPU, journal on ÷ off", NO_STUB, JOURNAL_OFF, 0.8),
     )
     return [
-        {"what": what, "measured": f"{per_s(scripted[one]) / per_s(scripted[other]):.2f}", "at_least": wanted}
+        {"what": what, "measured": f"{ratio(taken, one, other):.2f}", "at_least": wanted}
         for what, one, other, wanted in ratios
     ]
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    seconds, turns = (0.3, 1) if quick else (1.5, 3)
+    seconds, turns, rounds = (0.3, 1, 4) if quick else (1.5, 3, 60)
     with tempfile.TemporaryDirectory() as name, ExitStack() as running:
         folder = Path(name)
         programs = {
@@ -188,16 +233,16 @@ def measure(quick: bool) -> dict[str, Any]:
         }
         doubles = {name: running.enter_context(server(*command)) for name, command in programs.items()}
         peers = in_turns(doubles, api_versions, seconds, turns)
-        servers = {name: running.enter_context(server(*command)) for name, command in scripts(folder).items()}
-        scripted = in_turns(servers, heartbeats, seconds, turns)
+        scripted = under_scripts(folder, rounds)
     first_answers = [[name, f"{each.first_answer_ms:.0f}"] for name, each in doubles.items()]
     return {
         "title": "The double",
         "about": f"{CONNECTIONS} connections with one request under way on each; the best of {turns} turns. Every "
-        "double is a process of its own and so is the load, on the same cores.",
+        "double is a process of its own and so is the load, on the same cores. Heartbeats under stubs: "
+        f"one process whose script changes {rounds} times to each, {ROUND_REQUESTS:,} requests each time, medians.",
         "tables": [
             table("ApiVersions, beside other doubles", "double", peers, KFAKE),
-            table("Heartbeats under stubs", "script", scripted, NO_STUB),
+            script_table(scripted),
             {"title": "From a process's start to its first answer", "columns": ["double", "ms"], "rows": first_answers},
         ],
         "summary": ["The others close the connection on a BrokerHeartbeat, so heartbeats have no peer but Kafka."],

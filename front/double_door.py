@@ -202,7 +202,7 @@ class DoubleDoor:
         if path.suffix != ".pcapng":
             path.write_text("".join(json.dumps(entry.to_json(), separators=(",", ":")) + "\n" for entry in entries))
             return
-        nodes = self.call(lambda: {n: (run.config.host, run.config.port) for n, run in self.double.nodes().items()})
+        nodes = self.call(lambda: {n: journal.address for n, journal in self.double.journals.items()})
         with path.open("wb") as file:
             write_pcapng(file, entries, nodes)
 

@@ -54,7 +54,7 @@ class Quorum(AwaitingDoor):
         self._clock = clock_of(clock)
         self._running: RunningQuorum | None = None
         self._script = script_of(strict, stubs)
-        self.double = Double(lambda: self.running.nodes, self._script)
+        self.double = Double(lambda: self.running.nodes, self._script, lambda: self.running.journals)
         self._admin = AdminDoor(self.double, admin_port)
 
     @classmethod

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mockraft.server.clock import Clock, VirtualClock
 from mockraft.server.controller.releases import Offer, read_ranges, release_of
 from mockraft.server.journal import Journal
-from mockraft.server.running import RunningController
+from mockraft.server.running import NothingRunsError, RunningController
 from mockraft.server.stubs.script import Script
 
 if TYPE_CHECKING:
@@ -20,12 +20,19 @@ if TYPE_CHECKING:
 class Double:
     """A running controller, or quorum, as a test double. Use it in the thread of its event loop.
 
-    `nodes` gives what runs now, by node id.
+    `nodes` gives what runs now, by node id, and `journals` those of nodes that do not run any more, too.
     """
 
-    def __init__(self, nodes: Callable[[], Mapping[int, RunningController]], script: Script) -> None:
+    def __init__(
+        self,
+        nodes: Callable[[], Mapping[int, RunningController]],
+        script: Script,
+        journals: Callable[[], Mapping[int, Journal]] | None = None,
+    ) -> None:
         self.nodes = nodes
         self.script = script
+        self._journals = journals
+        self._known_clock: Clock | None = None
         script.faults.double = self
 
     @cached_property
@@ -37,20 +44,22 @@ class Double:
 
     @property
     def journals(self) -> dict[int, Journal]:
-        """The journal of every running node."""
+        """The journal of every node, of those that were killed too."""
+        if self._journals is not None:
+            return dict(self._journals())
         return {node_id: running.node.journal for node_id, running in self.nodes().items()}
 
     @property
     def now_ms(self) -> int:
         """The time of the controller's clock, milliseconds since the epoch."""
-        return self._clock.now_ms()
+        return self.clock.now_ms()
 
     def advance(self, ms: int) -> None:
         """Move the clock on: sessions end, periodic work runs and parked requests are answered, each at its time.
 
         ValueError where the clock is the machine's: give the controller `clock=VirtualClock()`.
         """
-        clock = self._clock
+        clock = self.clock
         if not isinstance(clock, VirtualClock):
             raise ValueError(
                 "the controller runs on the machine's clock, which nobody can move:"
@@ -84,7 +93,8 @@ class Double:
         self._alone.begin_anew(Path(path))
 
     def reset(self, *, state: bool = False) -> None:
-        """Take away stubs, scenarios, faults and their plan, `as_version`, and what the journals hold; the port stays.
+        """Take away stubs, scenarios, faults and their plan, `as_version`, what the journals hold and what was
+        changed of them; the port stays.
 
         With `state` the controller begins anew too, and connections break: brokers that know its log can not go on
         with another (a real one exits), so end them before. ValueError then for a data directory and for a quorum.
@@ -100,15 +110,22 @@ class Double:
                 for running in self.nodes().values():
                     running.offer(None)
             for journal in self.journals.values():
-                journal.clear()
+                journal.reset()
 
     @property
-    def _clock(self) -> Clock:
-        return next(iter(self.nodes().values())).clock
+    def clock(self) -> Clock:
+        """What all nodes go by; it goes on when all are killed."""
+        for running in self.nodes().values():
+            self._known_clock = running.clock
+        if self._known_clock is None:
+            raise NothingRunsError
+        return self._known_clock
 
     @property
     def _alone(self) -> RunningController:
         nodes = self.nodes()
+        if not nodes:
+            raise NothingRunsError
         if len(nodes) != 1:
             raise ValueError(f"there are the nodes {sorted(nodes)}: a quorum's are restarted one by one, by the quorum")
         return next(iter(nodes.values()))

@@ -31,6 +31,13 @@ FAREWELL_S = 1.0
 WILDCARD_HOSTS = ("", "0.0.0.0", "::")
 
 
+class NothingRunsError(RuntimeError):
+    """Nobody can be asked: every node of the quorum is killed."""
+
+    def __init__(self) -> None:
+        super().__init__("no controller runs: every node of the quorum was killed")
+
+
 class RunningController:
     """A controller that listens; made by `start`, ended by `stop`."""
 
@@ -64,8 +71,9 @@ class RunningController:
         chance: random.Random | None = None,
         bound: socket.socket | None = None,
         script: Script | None = None,
+        journal: Journal | None = None,
     ) -> RunningController:
-        """Bind (unless given a socket that is `bound`), recover or begin the log, and listen.
+        """Bind (unless given a socket that is `bound`), recover or begin the log, and listen; a `journal` goes on.
 
         Raises OSError when the address cannot be had, and what Raft.open raises when the data directory is not
         usable or belongs to another cluster; ValueError for certificates that cannot be used.
@@ -81,7 +89,7 @@ class RunningController:
             now_ms = clock.now_ms()
             raft = Raft.open(config, now_ms, chance)
             undo.callback(raft.log.close)
-            node = _node(config, raft, chance, now_ms, script)
+            node = _node(config, raft, chance, now_ms, script, journal)
             listener = TcpListener(node, clock, tls)
             await listener.start(bound)
             undo.pop_all()
@@ -165,7 +173,9 @@ def _node(
     controller = Controller(config, raft, chance, now_ms)
     offer = (script.offer if script is not None else None) or _offer_of(config)
     controller.release = offer.release
-    return Node(controller, _apis(config, offer), journal, nonces, script)
+    node = Node(controller, _apis(config, offer), journal, nonces, script)
+    node.journal.address = (config.voter_host, config.voter_port)
+    return node
 
 
 def _offer_of(config: ControllerConfig) -> Offer:

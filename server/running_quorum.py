@@ -20,6 +20,7 @@ from mockraft.server.clock import Clock, RealClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.data_dir import DataDirError
+from mockraft.server.journal import Journal
 from mockraft.server.raft.raft import Raft
 from mockraft.server.running import RunningController, advertised_host
 from mockraft.server.stubs.script import Script
@@ -40,7 +41,8 @@ class QuorumError(RuntimeError):
 class RunningQuorum:
     """The nodes of one quorum; made by `start`, ended by `stop`.
 
-    `configs` and `nodes` are by node id; a node that is killed is not in `nodes`.
+    `configs`, `nodes` and `journals` are by node id; a node that is killed is not in `nodes`, and its journal goes on
+    when it starts again.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class RunningQuorum:
         self.configs = configs
         self.shared_script = script or Script()
         self.nodes: dict[int, RunningController] = {}
+        self.journals: dict[int, Journal] = {}
         self._clock = clock
         self._chance = chance
         self._apart: frozenset[int] = frozenset()
@@ -189,8 +192,9 @@ class RunningQuorum:
     async def _start_node(self, node_id: int, bound: socket.socket | None = None) -> None:
         chance = random.Random(self._chance.getrandbits(64))
         self.nodes[node_id] = await RunningController.start(
-            self.configs[node_id], self._clock, chance, bound, self.shared_script
+            self.configs[node_id], self._clock, chance, bound, self.shared_script, self.journals.get(node_id)
         )
+        self.journals[node_id] = self.nodes[node_id].node.journal
         self._cut()
 
     def _cut(self) -> None:

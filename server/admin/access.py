@@ -28,8 +28,8 @@ async def _node(
     double: TheDouble,
     node: Annotated[int | None, Query(description="A node of the quorum; of all when it is left out.", ge=0)] = None,
 ) -> int | None:
-    if node is not None and node not in double.nodes():
-        about = f"node {node} does not run; these do: {', '.join(map(str, double.nodes()))}"
+    if node is not None and node not in double.journals:
+        about = f"there is no node {node}; there are {', '.join(map(str, double.journals))}"
         raise ProblemError(404, about, parameter="node")
     return node
 

@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from mockraft.server.running import NothingRunsError
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
@@ -114,6 +115,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         (413, "The body is too long."),
         (415, "The body is not of a type that is read here."),
         (422, "A field is wrong: `errors` says which."),
+        (503, "Every node of the quorum is killed: nobody can be asked."),
     )
 }
 """What every operation may answer, for the OpenAPI document."""
@@ -133,6 +135,10 @@ def answer_problems(app: FastAPI) -> None:
         first = errors[0]
         more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
         return problem_response(422, f"{first.pointer or first.parameter}: {first.detail}{more}", errors)
+
+    @app.exception_handler(NothingRunsError)
+    async def nothing_runs(_: Request, error: NothingRunsError) -> JSONResponse:
+        return problem_response(503, str(error))
 
     @app.exception_handler(Exception)
     async def broke(_: Request, error: Exception) -> JSONResponse:

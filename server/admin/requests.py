@@ -214,9 +214,9 @@ async def requests_as_json_lines(double: TheDouble, node: OneNode) -> StreamingR
 )
 async def requests_as_capture(double: TheDouble, node: OneNode) -> Response:
     """The requests and answers in the journal as a capture, for Wireshark."""
-    nodes = {node_id: running for node_id, running in double.nodes().items() if node in (None, node_id)}
-    entries = list(merged([running.node.journal for running in nodes.values()]))
-    servers = {node_id: (running.config.voter_host, running.config.voter_port) for node_id, running in nodes.items()}
+    journals = {node_id: journal for node_id, journal in double.journals.items() if node in (None, node_id)}
+    entries = list(merged(journals.values()))
+    servers = {node_id: journal.address for node_id, journal in journals.items()}
     file = io.BytesIO()
     await asyncio.to_thread(write_pcapng, file, entries, servers)
     return Response(file.getvalue(), media_type=PCAPNG)

@@ -13,6 +13,7 @@ from mockraft.server.admin.metrics import CONTENT_TYPE
 from mockraft.server.admin.problems import ProblemError
 from mockraft.server.clock import VirtualClock
 from mockraft.server.double import Double
+from mockraft.server.running import NothingRunsError
 from pydantic import Field
 
 router = APIRouter(route_class=StrictRoute, tags=["system"])
@@ -86,6 +87,8 @@ class Reset(Model):
 async def health(double: TheDouble) -> Health:
     """Say that it runs. Needs no token: for health checks."""
     nodes = double.nodes()
+    if not nodes:
+        raise NothingRunsError
     first = next(iter(nodes.values()))
     brokers = first.controller.image.cluster.brokers
     quorum = double.state.quorum()
@@ -174,7 +177,7 @@ async def reset(double: TheDouble, body: Reset | None = None) -> None:
 
 
 def _clock(double: Double) -> ClockNow:
-    virtual = isinstance(next(iter(double.nodes().values())).clock, VirtualClock)
+    virtual = isinstance(double.clock, VirtualClock)
     return ClockNow(now_ms=double.now_ms, virtual=virtual)
 
 

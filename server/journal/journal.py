@@ -45,6 +45,9 @@ class Journal:
         self.api_name = api_name
         self.node_id = node_id
         self.enabled = entries_max > 0
+        self.address = ("127.0.0.1", 0)
+        """Where the node listens, as (host, port)."""
+        self._entries_max_at_first = entries_max
         self.entries: deque[Entry] = deque()
         self._numbers = numbers or itertools.count(1)
         self._last_id = 0
@@ -60,6 +63,12 @@ class Journal:
         self.exchanges_by_api: Counter[int] = Counter()
         self.closed_by_reason: Counter[str] = Counter()
         self.failures = 0
+
+    def reset(self) -> None:
+        """`clear` it, and take back what was said of `enabled` and `entries_max`."""
+        self.entries_max = self._entries_max_at_first
+        self.enabled = self.entries_max > 0
+        self.clear()
 
     def subscribe(self, listener: Callable[[Entry], None], *, every_exchange: bool = True) -> None:
         """Have further entries told to `listener`, which must not raise: all, or of exchanges those that broke."""

@@ -21,7 +21,7 @@ from mockraft.server.controller.partitions import PartitionChange
 from mockraft.server.controller.result import ControllerResult
 from mockraft.server.controller.state_file import write_state
 from mockraft.server.raft.raft import Raft
-from mockraft.server.running import RunningController
+from mockraft.server.running import NothingRunsError, RunningController
 from mockraft.server.state import reading
 from mockraft.server.state.log_records import check_applies, read_log, record_at
 from mockraft.server.state.views import (
@@ -244,7 +244,7 @@ class State:
         """Who knows most: the active controller, else the node with the newest log."""
         nodes = self._nodes()
         if not nodes:
-            raise RuntimeError("no controller runs")
+            raise NothingRunsError
 
         def knows(running: RunningController) -> tuple[int, int, int]:
             controller = running.controller
@@ -284,12 +284,16 @@ class State:
         found = controller.image.cluster.brokers.get(broker_id)
         if found is None:
             raise ValueError(
-                f"broker {broker_id} is not registered; there are {sorted(controller.image.cluster.brokers)}"
+                f"broker {broker_id} is not registered; {_there_are(controller.image.cluster.brokers, 'brokers')}"
             )
         return found
 
     def _topic(self, controller: Controller, name: str) -> Topic:
         found = controller.image.topics.by_name.get(name)
         if found is None:
-            raise ValueError(f"there is no topic {name!r}; there are {sorted(controller.image.topics.by_name)}")
+            raise ValueError(f"there is no topic {name!r}; {_there_are(controller.image.topics.by_name, 'topics')}")
         return found
+
+
+def _there_are(known: Iterable[Any], what: str) -> str:
+    return f"there are {sorted(known) or f'no {what}'}"

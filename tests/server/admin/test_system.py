@@ -34,3 +34,10 @@ def test_every_operation_runs_in_the_controllers_own_thread() -> None:
     threaded = [route.path for route in routes if not inspect.iscoroutinefunction(route.endpoint)]
     assert routes != []
     assert threaded == []
+
+
+async def test_a_reset_takes_back_what_was_said_of_the_journal(http: httpx.AsyncClient) -> None:
+    before = (await http.get("/v1/settings")).json()
+    await http.patch("/v1/settings", json={"journalEnabled": False, "journalEntriesMax": 1})
+    await http.post("/v1/reset")
+    assert (await http.get("/v1/settings")).json() == before
