@@ -85,8 +85,10 @@ class RecordingProxy:
 
     async def close(self) -> None:
         """Stop listening, end all connections and the recording."""
-        for task in self._starting:
+        starting = list(self._starting)
+        for task in starting:
             task.cancel()
+        await asyncio.gather(*starting, return_exceptions=True)
         for server in self._servers:
             server.close()
         for connection in list(self.open_connections):
@@ -120,6 +122,8 @@ class RecordingProxy:
             task = asyncio.get_running_loop().create_task(self._serve_found(upstream, listening))
             self._starting.add(task)
             task.add_done_callback(self._starting.discard)
+            # One that is cancelled before its first step leaves the socket to us.
+            task.add_done_callback(lambda ended: listening.close() if ended.cancelled() else None)
         return listener
 
     def _bind(self, port: int, upstream: Endpoint) -> socket.socket:
@@ -177,7 +181,7 @@ class _FromClient(_Side):
         self.snapshot_positions: dict[int, dict[int, int]] = {}
         self.recorded: RecordedConnection | None = None
         self.early = bytearray()
-        self.has_begun = self.is_opaque = self.logs_in_bare = False
+        self.has_begun = self.is_opaque = self.logs_in_bare = self.has_said_all = False
         self._dialling: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -193,14 +197,21 @@ class _FromClient(_Side):
             why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
             self.proxy.on_event(f"cannot connect to {self.upstream}: {why}")
             self.end()
-            return
+
+    def connected(self) -> None:
+        """The connection to the controller is there, which may speak at once."""
         assert self.transport is not None
         assert self.other.transport is not None
+        if self not in self.proxy.open_connections:
+            self.other.transport.abort()
+            return
         client, server = (each.get_extra_info("peername")[:2] for each in (self.transport, self.other.transport))
         self.recorded = self.proxy.recording.connection(Endpoint(*client), Endpoint(*server), time.time_ns())
         self.transport.resume_reading()
         if self.early:
             self.data_received(bytes(self.early))
+        if self.has_said_all:
+            self.eof_received()
 
     def data_received(self, data: bytes) -> None:
         if self.recorded is None:
@@ -250,8 +261,13 @@ class _FromClient(_Side):
             return len(request.frame).to_bytes(4) + request.frame
         return write_request(message, request.api_version, request.correlation_id, request.client_id)
 
-    def eof_received(self) -> None:
-        self.end()
+    def eof_received(self) -> bool:
+        """The client says no more, and may wait for answers still: the controller is told, and ends it."""
+        self.has_said_all = True
+        upstream = self.other.transport
+        if self.recorded is not None and upstream is not None and not upstream.is_closing():
+            upstream.write_eof()
+        return True
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self.end()
@@ -276,6 +292,10 @@ class _FromUpstream(_Side):
     def __init__(self, client: _FromClient) -> None:
         super().__init__()
         self.other = self.client = client
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.client.connected()
 
     def data_received(self, data: bytes) -> None:
         client = self.client

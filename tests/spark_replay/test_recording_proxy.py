@@ -258,3 +258,51 @@ async def test_a_token_of_the_oldest_handshake_goes_through_and_is_not_recorded(
     assert come.endswith(token)
     assert b"PLAIN" in path.read_bytes()
     assert b"secret" not in path.read_bytes()
+
+
+async def test_a_client_that_says_no_more_still_gets_the_answers_to_what_it_said(tmp_path: Path) -> None:
+    path = tmp_path / "run.pcapng"
+    asked_frame = write_request(DescribeClusterRequest(), 1, 7, "c")
+    answer = (8).to_bytes(4) + (7).to_bytes(4) + b"late"
+
+    async def answer_after_the_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert await reader.read() == asked_frame
+        writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_server(answer_after_the_end, "127.0.0.1", 0)
+    upstream = Endpoint(*server.sockets[0].getsockname())
+    async with server, asyncio.timeout(10), proxied(path, upstream) as proxy:
+        reader, writer = await asyncio.open_connection(*proxy.listeners[upstream])
+        writer.write(asked_frame)
+        writer.write_eof()
+        assert await reader.read() == answer
+        writer.close()
+        assert not proxy.open_connections
+    (exchange,) = read_exchanges(path)
+    assert exchange.response is not None
+
+
+async def test_a_controller_that_speaks_first_is_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "run.pcapng"
+    said = (5).to_bytes(4) + b"hello"
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(said)
+        writer.close()
+
+    server = await asyncio.start_server(speak, "127.0.0.1", 0)
+    upstream = Endpoint(*server.sockets[0].getsockname())
+    async with server, asyncio.timeout(10), proxied(path, upstream) as proxy:
+        reader, writer = await asyncio.open_connection(*proxy.listeners[upstream])
+        assert await reader.read() == said
+        writer.close()
+    assert [segment.payload for segment in read_segments(path) if segment.payload] == [said]
+
+
+async def test_a_listener_that_was_not_served_yet_is_closed_with_the_proxy(tmp_path: Path) -> None:
+    first, found = Endpoint("127.0.0.1", free_port()), Endpoint("127.0.0.1", free_port())
+    async with proxied(tmp_path / "run.pcapng", first) as proxy:
+        listener = Endpoint(*proxy.translate(*found))
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(*listener)
