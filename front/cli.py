@@ -41,6 +41,7 @@ def application(*, only_serve: bool = False, serve: Callable[..., None] = serve)
         record_commands,
         replay_commands,
         run_commands,
+        serve_capture_commands,
         spark_commands,
     )
 
@@ -56,6 +57,7 @@ def application(*, only_serve: bool = False, serve: Callable[..., None] = serve)
         capture_commands,
         record_commands,
         replay_commands,
+        serve_capture_commands,
         codec_commands,
         spark_commands,
         admin_cli,

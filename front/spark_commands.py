@@ -17,11 +17,11 @@ it: see mockraft replay, and read_frames in Python.
 
 def register(app: typer.Typer) -> None:
     """Add the sub-application and its commands."""
-    from mockraft import spark_decode_commands, spark_report_commands
+    from mockraft import spark_decode_commands, spark_replay_commands, spark_report_commands
 
     spark = typer.Typer(help=ABOUT, no_args_is_help=True, rich_markup_mode=None)
     spark.callback()(_no_options_of_its_own)
-    for commands in (spark_decode_commands, spark_report_commands):
+    for commands in (spark_decode_commands, spark_replay_commands, spark_report_commands):
         commands.register(spark)
     app.add_typer(spark, name="spark", short_help="Captures as tables, checked, replayed and reported, on Spark.")
 

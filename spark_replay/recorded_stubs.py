@@ -72,7 +72,7 @@ def stubs_of(
             match["version"] = header.api_version
         if "clientId" in scopes and header.client_id is not None:
             match["clientId"] = header.client_id
-        fields = dict(_fields(to_json(body, header.api_version), "", only_fields, ignored_fields))
+        fields = dict(fields_to_match(to_json(body, header.api_version), only_fields, ignored_fields))
         if fields:
             match["where"] = fields
         answer = _without_unknown_tags(to_json(response, header.api_version))
@@ -94,6 +94,11 @@ def _stubs(name: str, match: dict[str, Any], answers: list[dict[str, Any]]) -> I
             if number < len(answers):
                 stub["scenario"]["then"] = f"answer {number + 1}"
         yield stub | {"actions": [{"answer": answer}]}
+
+
+def fields_to_match(tree: Any, only: Collection[str] = (), ignored: Collection[str] = ()) -> Iterator[tuple[str, Any]]:
+    """Path and value of a request's fields that would be the same in another run of the same thing."""
+    return _fields(tree, "", only, ignored)
 
 
 def _fields(

@@ -38,7 +38,7 @@ class Captured(NamedTuple):
     request_frame_no: int | None
     response_frame_no: int | None
     request_ts_ns: int
-    response_ts_ns: int
+    response_ts_ns: int | None
     request: bytes | None
     response: bytes | None
 
@@ -51,6 +51,11 @@ class Captured(NamedTuple):
     def api(self) -> str:
         """Name of the API; `?` without a request."""
         return api_keys.name(self.api_key) if self.request is not None else "?"
+
+    @property
+    def latency_ns(self) -> int | None:
+        """How long the captured answer took; None without one."""
+        return None if self.response_ts_ns is None else max(0, self.response_ts_ns - self.request_ts_ns)
 
     def read_request(self) -> tuple[Request, Any]:
         """Header and body of the request. WireError when it cannot be read."""
@@ -100,7 +105,7 @@ def to_batch(exchanges: Iterable[Captured]) -> pa.RecordBatch:
     import pyarrow as pa
     from mockraft.spark_replay.schemas import EXCHANGES
 
-    rows = [each._asdict() | {"latency_ns": each.response_ts_ns - each.request_ts_ns} for each in exchanges]
+    rows = [each._asdict() | {"latency_ns": each.latency_ns} for each in exchanges]
     return pa.RecordBatch.from_pylist(rows, schema=EXCHANGES)
 
 
@@ -126,7 +131,7 @@ def _of_exchange(number: int, exchange: Exchange) -> Captured:
         request.number if request else None,
         response.number if response else None,
         sent_ns,
-        max(response.last_time_ns, sent_ns) if response else sent_ns,
+        max(response.last_time_ns, sent_ns) if response else None,
         request.data if request else None,
         response.data if response else None,
     )

@@ -57,7 +57,7 @@ class Step(NamedTuple):
     @property
     def answered_ns(self) -> int:
         """When its answer was there in the capture."""
-        return self.captured.response_ts_ns
+        return self.captured.response_ts_ns or self.captured.request_ts_ns
 
 
 class Survey:

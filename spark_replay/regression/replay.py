@@ -186,8 +186,8 @@ class _Run:
         self._queues: dict[tuple[int, int], deque[Step]] = {}
         self._topics_to_come = known.log.topic_ids
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # Where the stretch of time that keeps the capture's pace begins, captured and on the loop's clock.
-        self._paced_from: tuple[int, float] = (-1, 0.0)
+        # Where each stretch of time that keeps the capture's pace begins: captured, and on the loop's clock.
+        self._paced_from: dict[int, float] = {}
         self._began_s = 0.0
 
     async def begin(self) -> None:
@@ -311,9 +311,7 @@ class _Run:
         if step.paced is None:
             return None
         start_ns, passed_ns = step.paced
-        if self._paced_from[0] != start_ns:
-            self._paced_from = start_ns, now_s
-        return self._paced_from[1] + passed_ns / 1e9
+        return self._paced_from.setdefault(start_ns, now_s) + passed_ns / 1e9
 
     async def _connection(self, step: Step) -> KafkaConnection:
         key = step.captured.connection

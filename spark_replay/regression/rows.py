@@ -16,7 +16,6 @@ VALUE_CHARS_MAX = 4096
 
 _OF_DIFFERENCE = ("path", "kind", "expected", "actual", "rule")
 _KEY = tuple(name for name in DIFFS.names if name not in _OF_DIFFERENCE)
-_COPIED = tuple(name for name in REPLAY_RESULTS.names if name in {*DIFFS.names, "client", "client_port", "server"})
 
 REPLAYED = pa.schema(
     [
@@ -38,7 +37,7 @@ def row_of(outcome: Outcome, run_id: str, session: str, mode: str) -> dict[str, 
         "mode": mode,
         "sent_ns": outcome.sent_ns or None,
         "recv_ns": outcome.received_ns or None,
-        "captured_latency_ns": captured.response_ts_ns - captured.request_ts_ns,
+        "captured_latency_ns": captured.latency_ns,
         "latency_ns": outcome.latency_ns if outcome.status == OK else None,
         "status": outcome.status,
         "detail": outcome.failure,

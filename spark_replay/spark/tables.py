@@ -51,14 +51,17 @@ def messages(of: DataFrame, body: str = "variant") -> DataFrame:
     return decoded.withColumn("body", F.try_parse_json("body")) if body == "variant" else decoded
 
 
-def exchanges(of: DataFrame) -> DataFrame:
-    """Requests with their responses side by side (EXCHANGES), one row a pair, of a DataFrame of frames."""
+def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
+    """Requests with their responses side by side (EXCHANGES), one row a pair, of a DataFrame of frames.
+
+    With `unanswered` also requests without a response, whose columns are null.
+    """
     request, response = ~F.col("is_response"), F.col("is_response")
 
     def first(condition: object, column: str) -> object:
         return F.first(F.when(condition, F.col(column)), ignorenulls=True)
 
-    paired = of.where(F.col("pair_status") == "paired")
+    paired = of.where(F.col("pair_status").isin("paired", *(["no_response"] if unanswered else [])))
     sides = paired.groupBy("conn_id", "incarnation", "request_frame_no").agg(
         *[F.first(name).alias(name) for name in (*_OF_A_CONNECTION[2:], "api_key", "api_version", "correlation_id")],
         first(request, "client_id").alias("client_id"),

@@ -1,0 +1,185 @@
+"""A controller made of a capture: each request gets the answer that the captured controller gave to the same one.
+
+The same is: API, version, client id, and the fields that would be the same in another run, as for `recorded_stubs`; of
+the quorum's log also the place that is asked for, since the log is the captured one, byte for byte. Where the capture
+has several answers to the same request they come one after the other, and the last one stays. A client id that is not
+in the capture is overlooked, and so is what ApiVersions says of the client.
+
+Ids and epochs that the captured controller handed out are handed out again. What the other side chose itself (its
+cluster id, its incarnation, its directories) is put in place of the captured ones, and so is where this one listens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from mockraft.spark_replay.endpoints import translate_message
+from mockraft.spark_replay.recorded_stubs import fields_to_match
+from mockraft.spark_replay.recording import Filter
+from mockraft.spark_replay.regression.captured import Captured
+from mockraft.spark_replay.regression.classes import ONE_TO_ONE
+from mockraft.spark_replay.regression.plan import read_exchange
+from mockraft.spark_replay.regression.renaming import Renaming
+from mockraft.spark_replay.regression.rules import Rules
+from mockraft.wire import api_keys, messages
+from mockraft.wire.connection import Request, parse_request, write_response
+from mockraft.wire.json_form import from_json, to_json
+
+_PLACES = ("fetchOffset", "position", "endOffset")
+"""Where in the log a request reads: volatile in a replay, not where the log is the captured one."""
+
+_ANY_BODY = frozenset({api_keys.API_VERSIONS, api_keys.DESCRIBE_CLUSTER})
+
+
+class Answer(NamedTuple):
+    """What is sent: a frame with its length. `wait_ms` is how long a reader at the end of the log waits for it."""
+
+    frame: bytes
+    number: int | None
+    wait_ms: int = 0
+
+
+class CapturedAnswers:
+    """All answers of a capture; `translate` tells for a captured controller's address where it is now.
+
+    `answered` counts what was found by API; `unanswered` what was not, by (API, why).
+    """
+
+    def __init__(self, exchanges: Iterable[Captured], host: str, port: int) -> None:
+        self.address = host, port
+        self.answered: Counter[str] = Counter()
+        self.unanswered: Counter[tuple[str, str]] = Counter()
+        self.left_out: Counter[tuple[str, str]] = Counter()
+        self._rules = Rules()
+        self._renaming = Renaming()
+        self._answers: dict[str, deque[Captured]] = {}
+        self._last_fetch: dict[int, Captured] = {}
+        for captured in exchanges:
+            read = read_exchange(captured, Filter())
+            if isinstance(read, str):
+                self.left_out[captured.api, read] += 1
+                continue
+            header, body, _ = read
+            for key in self._keys(header, body):
+                self._answers.setdefault(key, deque()).append(captured)
+            if captured.api_key == api_keys.FETCH:
+                self._last_fetch[captured.api_version] = captured
+
+    def answer(self, frame: bytes) -> Answer | None:
+        """The answer to a request's frame; None where the capture has none, which is counted.
+
+        Raises:
+            WireError: the request cannot be read.
+        """
+        header = parse_request(frame)
+        name = api_keys.name(header.api_key)
+        body = messages.request(header.api_key).read(frame[header.body_offset :], header.api_version)
+        for key in self._keys(header, body):
+            given = self._answers.get(key)
+            if given is not None:
+                captured = given[0] if len(given) == 1 else given.popleft()
+                self.answered[name] += 1
+                wait_ms = 0 if captured.api_key != api_keys.FETCH or _brings(captured) else body.max_wait_ms
+                return Answer(self._adapted(header, body, captured), captured.number, wait_ms)
+        if header.api_key == api_keys.FETCH and header.api_version in self._last_fetch:
+            self.unanswered[name, "reads on where the captured log ends: told that nothing new is there"] += 1
+            return Answer(self._nothing_new(header), None, body.max_wait_ms)
+        why = "the capture has no such request"
+        self.unanswered[name, why] += 1
+        return None
+
+    def _keys(self, header: Request, body: Any) -> Iterator[str]:
+        """What a request is found by, the closest first."""
+        key, version = header.api_key, header.api_version
+        client_id = header.client_id
+        if key == api_keys.ENVELOPE:
+            inner = parse_request(bytes(body.request_data))
+            body = messages.request(inner.api_key).read(inner.frame[inner.body_offset :], inner.api_version)
+            fields = self._fields(inner.api_key, body, inner.api_version)
+            yield json.dumps([key, version, inner.api_key, inner.api_version, inner.client_id, fields])
+            yield json.dumps([key, version, inner.api_key, inner.api_version, fields])
+            return
+        fields = self._fields(key, body, version)
+        yield json.dumps([key, version, client_id, fields])
+        yield json.dumps([key, version, fields])
+        if key in _ANY_BODY:
+            yield json.dumps([key, version])
+
+    def _fields(self, key: int, body: Any, version: int) -> list[tuple[str, Any]]:
+        tree = to_json(body, version)
+        places = _places(tree) if key in (api_keys.FETCH, api_keys.FETCH_SNAPSHOT) else []
+        return [*sorted(fields_to_match(tree)), *places]
+
+    def _adapted(self, header: Request, body: Any, captured: Captured) -> bytes:
+        """A captured answer with this connection's correlation id and the other side's own ids in it."""
+        key, version = header.api_key, header.api_version
+        _, asked = captured.read_request()
+        self._learn(asked, body, key, version)
+        response = captured.read_response()
+        if key == api_keys.ENVELOPE and response.response_data:
+            inner = parse_request(bytes(body.request_data))
+            frame = bytes(response.response_data)
+            response.response_data = inner.correlation_id.to_bytes(4, signed=True) + frame[4:]
+        else:
+            node = self._rules.response(key, version)
+            tree = self._renaming.bind(to_json(response, version), node)
+            response = from_json(messages.response(key), tree, version)
+            translate_message(response, lambda _host, _port: self.address)
+        return self._written(response, header)
+
+    def _nothing_new(self, header: Request) -> bytes:
+        captured = self._last_fetch[header.api_version]
+        response = captured.read_response()
+        for partition in (partition for topic in response.responses for partition in topic.partitions):
+            partition.records = b""
+        translate_message(response, lambda _host, _port: self.address)
+        return self._written(response, header)
+
+    def _written(self, response: Any, header: Request) -> bytes:
+        header_version = messages.response_header_version(header.api_key, header.api_version)
+        return write_response(response.write(header.api_version), header.correlation_id, header_version)
+
+    def _learn(self, captured: Any, live: Any, key: int, version: int) -> None:
+        """Pair the ids at the same places of two requests."""
+        if key == api_keys.ENVELOPE:
+            return
+        node = self._rules.request(key, version)
+        for kind, pair in _ids(to_json(captured, version), to_json(live, version), node):
+            self._renaming.learn(kind, *pair)
+
+
+def _brings(captured: Captured) -> bool:
+    """Whether the answer to a Fetch has records or says an error."""
+    partitions = [partition for topic in captured.read_response().responses for partition in topic.partitions]
+    return any(partition.records or partition.error_code for partition in partitions)
+
+
+def _ids(captured: Any, live: Any, node: Any) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    if node is None:
+        return
+    if isinstance(captured, dict) and isinstance(live, dict):
+        for field, value in captured.items():
+            if field in live:
+                yield from _ids(value, live[field], node.fields.get(field))
+    elif isinstance(captured, list) and isinstance(live, list):
+        for pair in zip(captured, live, strict=False):
+            yield from _ids(*pair, node)
+    elif node.rule.kind in ONE_TO_ONE:
+        yield node.rule.kind, (captured, live)
+
+
+def _places(tree: Any, path: str = "") -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    if isinstance(tree, dict):
+        for field, value in tree.items():
+            if field in _PLACES:
+                found.append((f"{path}.{field}", value))
+            else:
+                found += _places(value, f"{path}.{field}")
+    elif isinstance(tree, list):
+        for index, value in enumerate(tree):
+            found += _places(value, f"{path}[{index}]")
+    return found

@@ -1,0 +1,101 @@
+"""Replays on Spark: sessions side by side, each request sent once, and a baseline."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from mockraft import Controller
+from mockraft.spark_replay.exchanges import read_exchanges
+from mockraft.spark_replay.recording import Filter
+from mockraft.spark_replay.regression.captured import Captured, of_exchanges, to_batch
+from mockraft.spark_replay.regression.driver_line import DriverLine
+from mockraft.spark_replay.regression.replay import Options
+from mockraft.spark_replay.regression.rules import Override, Rules
+from mockraft.spark_replay.regression.session_replay import Run
+from mockraft.spark_replay.regression.targets import Endpoint
+from mockraft.wire import api_keys
+
+pytestmark = pytest.mark.spark
+
+KEPT = Options(kept=Filter.parse(["ApiVersions,BrokerRegistration,BrokerHeartbeat"]))
+
+
+@pytest.fixture(scope="module")
+def captured(controller_capture: str) -> list[Captured]:
+    """Until a broker registers anew, so that no time has to pass."""
+    found = of_exchanges(read_exchanges(controller_capture, {19093}))
+    return found[:150]
+
+
+def table_of(spark: Any, captured: list[Captured]) -> Any:
+    return spark.createDataFrame(pa.Table.from_batches([to_batch(captured)]))
+
+
+def moved(captured: list[Captured], port: int) -> list[Captured]:
+    """The same at another endpoint, at another time, of another cluster."""
+    return [
+        each._replace(
+            conn_id=each.conn_id + port,
+            server_port=port,
+            request=each.request and each.request.replace(b"p66Y0sRpQNGVKjK4oTgauw", b"q66Y0sRpQNGVKjK4oTgauw"),
+        )
+        for each in captured
+    ]
+
+
+def test_sessions_are_told_apart_and_replayed_each_and_one_lie_is_one_difference(
+    spark: Any, captured: list[Captured], tmp_path: Path
+) -> None:
+    from mockraft.spark_replay.spark.replay_summary import summarise
+    from mockraft.spark_replay.spark.replaying import write_replay
+
+    at = next(index for index, each in enumerate(captured) if each.api_key == api_keys.BROKER_HEARTBEAT)
+    lie = bytearray(captured[at].response or b"")
+    lie[12] ^= 1
+    changed = [*captured]
+    changed[at] = captured[at]._replace(response=bytes(lie))
+    rules = Rules([Override("BrokerHeartbeat", "shouldShutDown", "ignored")])
+    told: list[tuple[int, int]] = []
+    with Controller.sync() as controller:
+        run = Run("r1", Endpoint(controller.host, controller.port), KEPT._replace(rules=rules))
+        first = write_replay(
+            spark, table_of(spark, changed), run, str(tmp_path / "a"), on_progress=lambda *now: told.append(now)
+        )
+        report = summarise(first, rules)
+    assert (report["sessions"], report["different"]) == (1, 1)
+    (finding,) = report["differences"]
+    assert (finding["api"], finding["path"], finding["kind"], finding["count"]) == (
+        "BrokerHeartbeat",
+        "isFenced",
+        "changed",
+        1,
+    )
+    assert report["sent"] == report["same"] + 1 == told[-1][0]
+    (unneeded,) = [each for each in report["rules"] if each["override"]]
+    assert (unneeded["rule"], unneeded["fired"]) == ("BrokerHeartbeat:shouldShutDown", 0)
+    # The same again with the first run as baseline: what it had as well does not count.
+    with Controller.sync() as controller:
+        again = Run("r2", Endpoint(controller.host, controller.port), KEPT)
+        second = write_replay(spark, table_of(spark, changed), again, str(tmp_path / "b"))
+    compared = summarise(second, rules, first.diffs)
+    assert (compared["different"], compared["known"], compared["gone"]) == (0, 1, 0)
+
+
+def test_a_session_whose_controller_may_have_got_it_is_not_sent_again(spark: Any, captured: list[Captured]) -> None:
+    from mockraft.spark_replay.spark.replaying import replay, with_sessions
+
+    table = table_of(spark, [*captured, *moved(captured, 5)])
+    names = {row["session"] for row in with_sessions(table).select("session").distinct().collect()}
+    assert names == {"p66Y0sRpQNGVKjK4oTgauw", "q66Y0sRpQNGVKjK4oTgauw"}
+    with Controller.sync() as controller, DriverLine("127.0.0.1") as driver:
+        run = Run("r", Endpoint(controller.host, controller.port), KEPT)
+        with pytest.raises(ValueError, match="a DriverLine is needed"):
+            replay(table, run)
+        found = replay(table, run, driver.line)
+        assert {row["status"] for row in found.select("status").collect()} == {"ok", "left_out"}
+        assert driver.granted == dict.fromkeys(names, 0)
+        requests = len(controller.journal.exchanges())
+        with pytest.raises(Exception, match="was sent already and is not sent again"):
+            found.count()
+        assert len(controller.journal.exchanges()) == requests

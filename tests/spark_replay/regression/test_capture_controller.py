@@ -1,0 +1,100 @@
+"""A capture's answers as a controller, for a broker that lives."""
+
+import asyncio
+
+import pytest
+from mockraft import SimulatedBroker
+from mockraft.brokers.lifecycle import BrokerState
+from mockraft.spark_replay.exchanges import Exchange
+from mockraft.spark_replay.regression.capture_controller import CaptureController
+from mockraft.spark_replay.regression.captured import of_exchanges, read_frame
+from mockraft.spark_replay.regression.captured_answers import CapturedAnswers
+from mockraft.wire import api_keys, uuids
+from mockraft.wire.client import DisconnectedError, connect
+from mockraft.wire.connection import write_request
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+
+
+def answers_of(exchanges: list[Exchange]) -> CapturedAnswers:
+    return CapturedAnswers(of_exchanges(exchanges), "127.0.0.1", 0)
+
+
+async def test_a_broker_with_other_ids_starts_and_ends_on_the_captured_answers(exchanges: list[Exchange]) -> None:
+    told: list[str] = []
+    async with CaptureController(answers_of(exchanges), on_event=told.append) as controller:
+        cluster_id = uuids.text_of(bytes(range(16)))
+        broker = SimulatedBroker.joining(controller.bootstrap, cluster_id, 1, seed=99, serve_clients=False)
+        async with broker:
+            await broker.wait_until(BrokerState.RUNNING)
+        answers = controller.answers
+    assert answers.answered["BrokerRegistration"] == 1
+    assert answers.answered["BrokerHeartbeat"] > 2
+    assert answers.answered["Fetch"] > 2
+    assert told == []
+
+
+async def test_answers_to_the_same_request_come_in_their_order_and_the_last_one_stays(
+    exchanges: list[Exchange],
+) -> None:
+    captured = of_exchanges(exchanges)
+    asked = [each for each in captured if each.api_key == api_keys.BROKER_HEARTBEAT]
+    answers = answers_of(exchanges)
+    given = [answers.answer(each.request or b"") for each in asked]
+    for each, answer in zip(asked, given, strict=True):
+        assert answer is not None
+        # Byte for byte: nothing in it is the other side's.
+        assert answer.frame[4:] == each.response
+        assert answer.number == each.number
+    again = answers.answer(asked[-1].request or b"")
+    assert again is not None
+    assert again.number == asked[-1].number
+
+
+async def test_a_request_without_a_captured_answer_ends_its_connection_and_is_told(exchanges: list[Exchange]) -> None:
+    told: list[str] = []
+    async with CaptureController(answers_of(exchanges), on_event=told.append) as controller:
+        host, port = controller.answers.address
+        client = await connect(host, port)
+        with pytest.raises(DisconnectedError):
+            await client.send(ListPartitionReassignmentsRequest(timeout_ms=1000, topics=None), version=0)
+        await client.close()
+    assert told == ["no captured answer to ListPartitionReassignments version 0"]
+    assert controller.answers.unanswered == {("ListPartitionReassignments", "the capture has no such request"): 1}
+
+
+async def test_the_answers_name_where_the_capture_is_served(exchanges: list[Exchange]) -> None:
+    async with CaptureController(answers_of(exchanges)) as controller:
+        fetches = [each for each in of_exchanges(exchanges) if each.api_key == api_keys.FETCH and each.response]
+        answer = controller.answers.answer(fetches[0].request or b"")
+        assert answer is not None
+        response = read_frame(answer.frame[4:], api_keys.FETCH, fetches[0].api_version)
+        assert {(each.host, each.port) for each in response.node_endpoints} == {controller.answers.address}
+
+
+async def test_what_is_no_request_ends_its_connection(exchanges: list[Exchange]) -> None:
+    told: list[str] = []
+    async with CaptureController(answers_of(exchanges), on_event=told.append) as controller:
+        for bad in (
+            b"\xff\xff\xff\xff",
+            b"\0\0\0\x04\x7f\xff\0\0",
+            write_request(BrokerHeartbeatRequest(), 0, 1, None)[:-3],
+        ):
+            reader, writer = await asyncio.open_connection(*controller.answers.address)
+            writer.write(bad)
+            writer.write_eof()
+            assert await reader.read() == b""
+            writer.close()
+    assert len(told) == 2
+
+
+def test_the_same_question_by_another_client_gets_the_same_answer(exchanges: list[Exchange]) -> None:
+    answers = answers_of(exchanges)
+    request = write_request(DescribeClusterRequest(), 1, 7, "somebody")[4:]
+    assert answers.answer(request) is None
+    heartbeat = next(each for each in of_exchanges(exchanges) if each.api_key == api_keys.BROKER_HEARTBEAT)
+    header, body = heartbeat.read_request()
+    answer = answers.answer(write_request(body, header.api_version, 77, "somebody else")[4:])
+    assert answer is not None
+    assert answer.frame[4:8] == (77).to_bytes(4)
