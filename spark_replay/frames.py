@@ -3,85 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from hashlib import blake2b
-from os import PathLike
-from struct import Struct
+from os import PathLike, fspath
 from typing import Any
 
 import pyarrow as pa
-from mockraft.spark_replay.exchanges import Exchange, Frame, read_exchanges
-from mockraft.spark_replay.schemas import FRAMES
-from mockraft.wire import messages
-from mockraft.wire.errors import WireError
-
-_CLIENT_ID = Struct(">8xh")
-_BATCH_ROWS = 10_000
+from mockraft.spark_replay.formats import read_segments
+from mockraft.spark_replay.streams.runs import make_runs
+from mockraft.spark_replay.streams.stitch import Stitcher
 
 
-def read_frames(path: str | PathLike[str], ports: Collection[int] = ()) -> Iterator[pa.RecordBatch]:
-    """The frames of a capture file, with the columns of `schemas.FRAMES`; `ports` are the servers' (none: all)."""
-    rows: list[dict[str, Any]] = []
-    for exchange in read_exchanges(path, ports):
-        rows += _rows(exchange)
-        if len(rows) >= _BATCH_ROWS:
-            yield _batch(rows)
-            rows = []
-    if rows:
-        yield _batch(rows)
+def read_frames(
+    paths: str | PathLike[str] | Iterable[str | PathLike[str]],
+    ports: Collection[int] = (),
+    *,
+    chunk_bytes: int = 8 << 20,
+    frame_bytes_max: int = 100 << 20,
+    gap_policy: str = "resync",
+    snaplen_policy: str = "keep",
+    conn_events: list[pa.RecordBatch] | None = None,
+    file_events: list[dict[str, Any]] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The frames of capture files (one, or several in the order of their times), with the columns of `schemas.FRAMES`.
+
+    Memory does not grow with the size of the files. The order of frames is that in which their partners were found.
+
+    Args:
+        paths: pcap or pcapng files.
+        ports: the servers'. Without any, a connection is Kafka if its client's first bytes are a believable request.
+        chunk_bytes: how much of a file is worked on at once; the frames do not depend on it.
+        frame_bytes_max: what says it is longer is no frame.
+        gap_policy: after a gap `resync` or `drop` the rest of that direction.
+        snaplen_policy: frames that a snaplen cut short: `keep` their rows (without bytes) or `drop` them.
+        conn_events: gets what happened to connections, as batches of `schemas.CONN_EVENTS`.
+        file_events: gets what of the files is in no table, as rows of `schemas.FILE_EVENTS`.
+
+    `formats.CaptureError` for what is no capture file, or not one to its end.
+    """
+    files = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    stitcher = Stitcher(frame_bytes_max, gap_policy, snaplen_policy)
+    for file in files:
+        for segments in read_segments(fspath(file), ports=ports, chunk_bytes=chunk_bytes, events=file_events):
+            yield from stitcher.receive(make_runs(segments, ports))
+            _take_events(stitcher, conn_events)
+    yield from stitcher.finish()
+    _take_events(stitcher, conn_events)
 
 
-def _batch(rows: Iterable[dict[str, Any]]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(list(rows), schema=FRAMES)
-
-
-def _rows(exchange: Exchange) -> Iterator[dict[str, Any]]:
-    request, response = exchange.request, exchange.response
-    status = "paired" if request and response else "no_response" if request else "no_request"
-    for frame in (request, response):
-        if frame is not None:
-            row = _row(frame, exchange, status)
-            if frame is response and request is not None:
-                row["latency_ns"] = frame.last_time_ns - request.last_time_ns
-                row["request_frame_no"] = request.number
-            yield row
-
-
-def _row(frame: Frame, exchange: Exchange, status: str) -> dict[str, Any]:
-    connection, is_response = frame.connection, not frame.from_client
-    client_id = None
-    if not is_response:
-        (size,) = _CLIENT_ID.unpack_from(frame.data)
-        client_id = frame.data[10 : 10 + size].decode(errors="replace") if size >= 0 else None
-    try:
-        which = messages.response_header_version if is_response else messages.request_header_version
-        header_version = which(exchange.api_key, exchange.api_version)
-    except WireError:
-        header_version = -1
-    key = f"{min(connection[:2])} {max(connection[:2])}"
-    return {
-        "conn_id": int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big", signed=True),
-        "incarnation": connection.incarnation,
-        "client": connection.client.host,
-        "client_port": connection.client.port,
-        "server": connection.server.host,
-        "server_port": connection.server.port,
-        "frame_no": frame.number,
-        "is_response": is_response,
-        "api_key": exchange.api_key,
-        "api_version": exchange.api_version,
-        "header_version": header_version,
-        "correlation_id": frame.correlation_id,
-        "client_id": client_id,
-        "ts_first_ns": frame.first_time_ns,
-        "ts_last_ns": frame.last_time_ns,
-        "packet_first": frame.first_packet,
-        "packet_last": frame.last_packet,
-        "segments": 1,
-        "size": len(frame.data),
-        "truncated": False,
-        "after_gap": frame.after_gap,
-        "pair_status": status,
-        "request_frame_no": None if is_response else frame.number,
-        "latency_ns": None,
-        "frame": frame.data,
-    }
+def _take_events(stitcher: Stitcher, into: list[pa.RecordBatch] | None) -> None:
+    events = stitcher.take_events()
+    if into is not None and events.num_rows:
+        into.append(events)

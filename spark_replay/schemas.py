@@ -43,6 +43,7 @@ RUNS = pa.schema(
         *_CONNECTION,
         ("dir", pa.int8()),
         ("incarnation_hint", pa.int32()),
+        ("known_by", pa.int8()),
         ("seq", pa.int64()),
         ("first_ts_ns", pa.int64()),
         ("file", pa.string()),
@@ -55,9 +56,18 @@ RUNS = pa.schema(
         ("fin", pa.bool_()),
         ("rst", pa.bool_()),
         ("holes", pa.list_(pa.struct([("at", pa.int32()), ("len", pa.int32())]))),
+        ("dup_bytes", pa.int64()),
+        ("conflict_bytes", pa.int64()),
     ]
 )
-"""One row a contiguous run of bytes of one direction (0 client to server, 1 back) inside one chunk of a file."""
+"""One row a contiguous run of bytes of one direction (0 client to server, 1 back) inside one chunk of a file.
+
+SYN, FIN and RST are rows of their own with empty `data`. `first_ts_ns` is the time of the first packet of the row's
+chunk (sorting by it, `file` and `file_offset` keeps chunks in order); `known_by` says what the direction is known by (1
+ports, 2 a SYN, 0 guessed); `seg_len`, `seg_ts_ns` and `seg_off` (the packet's offset in its file) have an entry a
+segment, `holes` one for each place in `data` where a snaplen cut bytes off; `dup_bytes` were sent again and left out,
+`conflict_bytes` of them differed.
+"""
 
 FRAMES = pa.schema(
     [

@@ -1,0 +1,39 @@
+"""What happened to connections, gathered as rows of `schemas.CONN_EVENTS`."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from mockraft.spark_replay.schemas import CONN_EVENTS
+
+_ROWS_MAX = 8192
+_Row = tuple[int, int, str, int, str, int, int, int, str, int, str]
+
+
+class ConnEvents:
+    """Rows until they are taken; kept as Arrow columns, so that millions of them stay small."""
+
+    def __init__(self) -> None:
+        self._rows: list[_Row] = []
+        self._batches: list[pa.RecordBatch] = []
+
+    def add(self, row: _Row) -> None:
+        """One row, with the columns of `schemas.CONN_EVENTS`."""
+        self._rows.append(row)
+        if len(self._rows) >= _ROWS_MAX:
+            self._pack()
+
+    def take(self) -> pa.RecordBatch:
+        """All rows so far; they are gone from here."""
+        self._pack()
+        table = pa.Table.from_batches(self._batches, schema=CONN_EVENTS).combine_chunks()
+        self._batches = []
+        return table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], schema=CONN_EVENTS)
+
+    def _pack(self) -> None:
+        if self._rows:
+            columns = [
+                pa.array(values, field.type)
+                for values, field in zip(zip(*self._rows, strict=True), CONN_EVENTS, strict=True)
+            ]
+            self._batches.append(pa.RecordBatch.from_arrays(columns, schema=CONN_EVENTS))
+            self._rows = []

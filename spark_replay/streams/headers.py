@@ -1,0 +1,127 @@
+"""What can be told of a frame by its first bytes: whether it may be one at all, and what its header holds.
+
+A frame inside a stream that is being read needs only be possible: an API or a version that this codec does not know is
+still a frame. Where frames are looked for (after a gap, at a start midway), it must be believable: a known API in a
+known version, a client id that fits and is text.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from struct import Struct
+from typing import Any
+
+import numpy as np
+from mockraft.wire import api_keys, messages
+from mockraft.wire.errors import WireError
+
+Array = np.ndarray[Any, Any]
+
+LENGTH = Struct(">i")
+RESPONSE = Struct(">ii")
+REQUEST = Struct(">ihhi")
+REQUEST_START = Struct(">ihhih")
+API_KEY_MAX, API_VERSION_MAX = 0xFF, 0x3F
+CLIENT_ID_BYTES_MAX = 1024
+REQUEST_BYTES_MIN, RESPONSE_BYTES_MIN = 8, 4
+SASL_HANDSHAKE = 17
+_TLS_RECORDS = tuple(bytes((kind, 3)) for kind in (0x14, 0x15, 0x16, 0x17))
+
+
+@cache
+def _versions() -> dict[int, range]:
+    """The versions of each API; of ApiVersions all possible ones, since clients ask with the newest they have."""
+    known = {}
+    for key in range(API_KEY_MAX + 1):
+        try:
+            request = messages.request(key)
+        except WireError:
+            continue
+        known[key] = range(request.min_version, request.max_version + 1)
+    known[api_keys.API_VERSIONS] = range(API_VERSION_MAX + 1)
+    return known
+
+
+@cache
+def header_versions() -> tuple[Array, Array]:
+    """Header versions of requests and of responses by [api_key, api_version], -1 where none is known."""
+    tables = []
+    for which in (messages.request_header_version, messages.response_header_version):
+        table = np.full((API_KEY_MAX + 1, API_VERSION_MAX + 1), -1, np.int8)
+        for key in _versions():
+            for version in range(API_VERSION_MAX + 1):
+                try:
+                    table[key, version] = which(key, version)
+                except WireError:
+                    continue
+        tables.append(table)
+    return tables[0], tables[1]
+
+
+def is_tls(data: Any) -> bool:
+    """Whether bytes start like a TLS record."""
+    return bytes(data[:2]) in _TLS_RECORDS
+
+
+def is_believable_request(data: Any, frame_bytes_max: int) -> bool:
+    """Whether a segment that starts with `data` starts with a request, as far as the segment tells."""
+    if len(data) < REQUEST_START.size:
+        return False
+    length, key, version, _, name_bytes = REQUEST_START.unpack_from(data)
+    if not 10 <= length <= frame_bytes_max or version not in _versions().get(key, ()):
+        return False
+    if not -1 <= name_bytes <= min(CLIENT_ID_BYTES_MAX, length - 10):
+        return False
+    name = bytes(data[14 : 14 + max(name_bytes, 0)])
+    if not name.isascii() or not name.decode("ascii").isprintable():
+        return False
+    # A whole frame inside the segment must be followed by another.
+    rest = len(data) - 4 - length
+    return rest < REQUEST_START.size or is_possible_request(data[4 + length :], frame_bytes_max)
+
+
+def is_possible_request(data: Any, frame_bytes_max: int) -> bool:
+    """Whether `data` (at least 12 bytes) can be the start of a request of any Kafka."""
+    length, key, version, _ = REQUEST.unpack_from(data)
+    return (
+        REQUEST_BYTES_MIN <= length <= frame_bytes_max and 0 <= key <= API_KEY_MAX and 0 <= version <= API_VERSION_MAX
+    )
+
+
+def believable_starts(data: Array, at: Array, end: Array, frame_bytes_max: int, is_response: bool) -> Array:
+    """Which of the segments [at, end) may start with a frame: those whose length and API allow it."""
+    fits = np.flatnonzero(end - at >= (8 if is_response else REQUEST_START.size))
+    at = at[fits]
+    if not at.size:
+        return fits
+    length = (
+        (data[at].astype(np.int64) << 24)
+        | (data[at + 1].astype(np.int64) << 16)
+        | (data[at + 2].astype(np.int64) << 8)
+        | data[at + 3]
+    )
+    is_one = (length >= (RESPONSE_BYTES_MIN if is_response else 10)) & (length <= frame_bytes_max)
+    if not is_response:
+        is_one &= (data[at + 4] == 0) & (data[at + 6] == 0)
+    return fits[is_one]
+
+
+def without_response(data: Array, at: Array, size: Array, api_version: Array, name_bytes: Array) -> Array:
+    """Which Produce requests (frames at `at`) have acks 0 and so no response.
+
+    A request whose tags or transactional id are longer than one byte tells is read as one with a response.
+    """
+    flexible = api_version >= 9
+    at_id = at + 10 + np.maximum(name_bytes, 0) + flexible
+    last = at + size - 4
+    readable = at_id + 4 <= last
+    where = np.where(readable, at_id, at)
+    tags = np.where(flexible & readable, data[where - flexible], 0)
+    compact = data[where].astype(np.int64)
+    classic = ((data[where].astype(np.int64) << 8) | data[where + 1]).astype(np.int16).astype(np.int64)
+    id_bytes = np.where(flexible, np.maximum(compact, 1), 2 + np.maximum(classic, 0))
+    has_id = api_version >= 3
+    acks = where + np.where(has_id, id_bytes, 0)
+    fits = readable & (tags == 0) & (~flexible | (compact < 0x80)) & (acks + 2 <= at + size)
+    acks = np.where(fits, acks, at)
+    return fits & (data[acks] == 0) & (data[acks + 1] == 0)

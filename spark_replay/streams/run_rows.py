@@ -1,0 +1,101 @@
+"""A batch of runs as rows and arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from mockraft.spark_replay.streams.frame_columns import Pieces
+from mockraft.spark_replay.streams.runs import FIN, RST, SYN
+
+_COLUMNS = (
+    *("conn_id", "client", "client_port", "server", "server_port"),
+    *("dir", "known_by", "seq", "first_ts_ns", "file"),
+)
+
+
+class RunRow(NamedTuple):
+    """One run: [at, end) of the batch's bytes in [first_piece, end_piece) of its pieces; `marks` are TCP flags."""
+
+    conn_id: int
+    client: str
+    client_port: int
+    server: str
+    server_port: int
+    direction: int
+    known_by: int
+    seq: int
+    first_ts_ns: int
+    file: str
+    number: int
+    marks: int
+    has_holes: bool
+    dup_bytes: int
+    conflict_bytes: int
+    at: int
+    end: int
+    first_piece: int
+    end_piece: int
+    ts_ns: int
+    last_ts_ns: int
+    is_in_time: bool
+
+
+class RunBatch:
+    """Runs, with the columns of `schemas.RUNS`; every run has a segment at least."""
+
+    def __init__(self, runs: pa.RecordBatch) -> None:
+        self._runs = runs
+        data = runs.column("data")
+        self._bounds = np.frombuffer(data.buffers()[1], np.int32)[data.offset : data.offset + len(data) + 1]
+        content = data.buffers()[2] or pa.py_buffer(b"")
+        self.view = memoryview(content)
+        self.data = np.frombuffer(content, np.uint8)
+        sizes = runs.column("seg_len").flatten().to_numpy()
+        starts = int(self._bounds[0]) + np.cumsum(sizes, dtype=np.int64) - sizes
+        times = np.array(runs.column("seg_ts_ns").flatten(), np.int64)
+        self.pieces = Pieces(starts, times, runs.column("seg_off").flatten().to_numpy())
+        self.last_ts_ns = int(times[-1])
+
+    def rows(self) -> Iterator[RunRow]:
+        """The runs, in order."""
+        runs, times = self._runs, self.pieces.ts_ns
+        counts = runs.column("seg_len").value_lengths().to_numpy()
+        ends = np.cumsum(counts)
+        firsts = ends - counts
+        back = np.zeros(len(times), bool)
+        back[1:] = times[1:] < times[:-1]
+        back[firsts] = False
+        before = np.concatenate(([0], np.cumsum(back)))
+        marks = np.zeros(len(counts), np.int64)
+        for name, bit in (("syn", SYN), ("fin", FIN), ("rst", RST)):
+            marks += runs.column(name).to_numpy(zero_copy_only=False) * bit
+        arrays = (
+            np.arange(len(counts)),
+            marks,
+            runs.column("holes").value_lengths().to_numpy() > 0,
+            runs.column("dup_bytes").to_numpy(),
+            runs.column("conflict_bytes").to_numpy(),
+            self._bounds[:-1],
+            self._bounds[1:],
+            firsts,
+            ends,
+            times[firsts],
+            times[ends - 1],
+            before[ends] == before[firsts],
+        )
+        columns: list[list[Any]] = [runs.column(name).to_pylist() for name in _COLUMNS]
+        return map(RunRow, *columns, *(each.tolist() for each in arrays))
+
+    def missing(self, row: RunRow) -> dict[int, int]:
+        """By piece of a run: how many bytes after it were not captured."""
+        ends = np.append(self.pieces.start[row.first_piece + 1 : row.end_piece], row.end) - row.at
+        found: dict[int, int] = {}
+        index = 0
+        for hole in self._runs.column("holes")[row.number].as_py():
+            while ends[index] < hole["at"] or index in found:
+                index += 1
+            found[index] = hole["len"]
+        return found

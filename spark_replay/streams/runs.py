@@ -1,0 +1,292 @@
+"""TCP segments of one chunk of a file to runs: the contiguous bytes that each side sent, put in order inside the chunk.
+
+Sequence numbers are unwrapped along the capture order of one direction, so that a wrap, another order and repeats cost
+one sort. Of a byte sent twice the first copy in capture order counts. SYN, FIN and RST are rows of their own without
+data: a SYN's `seq` is that of the first byte after it, a FIN's that of the byte after the last.
+
+Who is the client: the sender of a SYN, as long as one was seen for this connection in this chunk; else `ports` name the
+server; else the lower port is taken for it. `known_by` says which (bits: `BY_PORTS`, `BY_SYN`), so that the stitcher,
+which sees all chunks, decides once a connection.
+Source: RFC 9293.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from mockraft.spark_replay.schemas import RUNS
+from mockraft.spark_replay.streams.overlaps import gather, joined, trim_overlaps
+
+if TYPE_CHECKING:
+    from mockraft.spark_replay.formats import Flow, Segments
+
+FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
+BY_PORTS, BY_SYN = 1, 2
+# Directions are kept apart in one sort key by more than the unwrapped numbers of a chunk can span.
+_SPAN = 1 << 40
+_HALF, _MASK = 1 << 31, 0xFFFFFFFF
+
+Array = np.ndarray[Any, Any]
+
+
+class _Parts(NamedTuple):
+    """The connections of a chunk, each cut where a SYN opens it anew; arrays of one entry a part."""
+
+    hint: Array
+    flow: Array
+    client_is_source: Array
+    known_by: Array
+
+
+class _Rows(NamedTuple):
+    """Rows to be: `first` is where in the piece arrays each starts, pieces being in row order."""
+
+    side: Array
+    seq: Array
+    offset: Array
+    pieces: Array
+    mark: Array
+    repeated: Array
+    differing: Array
+
+
+class _Pieces(NamedTuple):
+    """What rows are made of: a stretch of a segment's payload, by its segment."""
+
+    segment: Array
+    data_at: Array
+    captured: Array
+    length: Array
+
+
+def make_runs(segments: Segments, ports: Collection[int] = ()) -> pa.RecordBatch:
+    """The runs of one chunk, with the columns of `schemas.RUNS`, in the order of their first packets.
+
+    Args:
+        segments: one chunk's, in file order.
+        ports: the servers'; connections to others are left out (none: all are kept).
+    """
+    flags = np.asarray(segments.flags)
+    used = np.flatnonzero((segments.length > 0) | (flags & (SYN | FIN | RST) != 0))
+    connection, is_low, is_wanted = _connections(segments.flows, np.unique(segments.flow[used]), ports)
+    used = used[is_wanted[segments.flow[used]]]
+    if not used.size:
+        return pa.RecordBatch.from_pylist([], schema=RUNS)
+    flow = np.asarray(segments.flow)[used]
+    marks = flags[used].astype(np.int64)
+    seq = (np.asarray(segments.seq, np.int64)[used] + (marks & SYN != 0)) & _MASK
+    part, parts = _cut_at_syns(segments, ports, connection[flow], is_low[flow], flow, marks, seq)
+    side = part * 2 + ~is_low[flow]
+    rows, pieces = _data_rows(segments, used, side, seq)
+    rows, pieces = _with_marks(segments, used, side, seq, marks, rows, pieces)
+    return _batch(segments, rows, pieces, parts, is_low)
+
+
+@lru_cache(1 << 16)
+def _connection_id(low: tuple[str, int], high: tuple[str, int], vlan: int) -> int:
+    """The number of the connection between two endpoints (sorted): the same in every file, split and run."""
+    key = f"{low[0]} {low[1]} {high[0]} {high[1]} {vlan}"
+    return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def _connections(flows: list[Flow], used: Array, ports: Collection[int]) -> tuple[Array, Array, Array]:
+    """For each flow that is used: its connection's id, whether it comes from the lower endpoint, if it is wanted."""
+    ids = np.zeros(len(flows), np.int64)
+    is_low = np.zeros(len(flows), bool)
+    is_wanted = np.zeros(len(flows), bool)
+    for index in used.tolist():
+        flow = flows[index]
+        source, destination = (flow.src, flow.sport), (flow.dst, flow.dport)
+        is_low[index] = source <= destination
+        ids[index] = _connection_id(min(source, destination), max(source, destination), flow.vlan)
+        is_wanted[index] = not ports or flow.sport in ports or flow.dport in ports
+    return ids, is_low, is_wanted
+
+
+def _cut_at_syns(
+    segments: Segments,
+    ports: Collection[int],
+    connection: Array,
+    is_low: Array,
+    flow: Array,
+    marks: Array,
+    seq: Array,
+) -> tuple[Array, _Parts]:
+    """The part of each segment, and the parts: a SYN that is no repetition of the last one starts another."""
+    _, first, index = np.unique(connection, return_index=True, return_inverse=True)
+    opens = np.zeros(len(flow), bool)
+    last: dict[int, tuple[bool, bool, int]] = {}
+    for at in np.flatnonzero(marks & SYN).tolist():
+        answers = bool(marks[at] & ACK)
+        syn = (answers, bool(is_low[at]), int(seq[at]))
+        previous = last.get(int(index[at]))
+        opens[at] = previous != syn and (not answers or (previous is not None and previous[0]))
+        last[int(index[at])] = syn
+    order = np.argsort(index, kind="stable")
+    count = np.cumsum(opens[order])
+    starts = np.searchsorted(index[order], np.arange(len(first)))
+    hint = np.empty(len(flow), np.int64)
+    hint[order] = count - (count[starts] - opens[order[starts]])[index[order]]
+    _, first, part = np.unique(index * (int(hint.max()) + 1) + hint, return_index=True, return_inverse=True)
+    source_ports = np.array([each.sport for each in segments.flows], np.int64)[flow[first]]
+    other_ports = np.array([each.dport for each in segments.flows], np.int64)[flow[first]]
+    named = np.isin(source_ports, list(ports)), np.isin(other_ports, list(ports))
+    # The higher port is the client's; between equal ones the lower address is.
+    is_client = np.where(source_ports == other_ports, is_low[first], source_ports > other_ports)
+    by_ports = named[0] != named[1]
+    is_client = np.where(by_ports, named[1], is_client)
+    known_by = by_ports * BY_PORTS
+    syns = np.flatnonzero(marks & SYN)
+    syn_parts, where = np.unique(part[syns], return_index=True)
+    by_client = marks[syns[where]] & ACK == 0
+    is_client[syn_parts] = by_client == (is_low[syns[where]] == is_low[first][syn_parts])
+    known_by[syn_parts] |= BY_SYN
+    return part, _Parts(hint[first], flow[first], is_client, known_by)
+
+
+def _data_rows(segments: Segments, used: Array, side: Array, seq: Array) -> tuple[_Rows, _Pieces]:
+    """Rows of contiguous bytes, sorted by side and place in the stream."""
+    has_data = np.flatnonzero(np.asarray(segments.length)[used] > 0)
+    none = np.zeros(0, np.int64)
+    if not has_data.size:
+        return _Rows(none, none, none, none, none, none, none), _Pieces(none, none, none, none)
+    order = has_data[np.argsort(side[has_data], kind="stable")]
+    sides, numbers = side[order], seq[order]
+    step = ((np.diff(numbers, prepend=numbers[0]) + _HALF) & _MASK) - _HALF
+    total = np.cumsum(step)
+    changes = np.flatnonzero(np.diff(sides, prepend=-1))
+    group = np.cumsum(np.diff(sides, prepend=-1) != 0) - 1
+    relative = np.clip(total - total[changes][group], -(_SPAN >> 2), _SPAN >> 2)
+    place = group * _SPAN + relative
+    if np.any(np.diff(place) < 0):
+        again = np.argsort(place, kind="stable")
+        order, sides, group, relative, place = order[again], sides[again], group[again], relative[again], place[again]
+    segment = used[order]
+    length = np.asarray(segments.length, np.int64)[segment]
+    captured = np.asarray(segments.captured, np.int64)[segment]
+    data_at = np.asarray(segments.start, np.int64)[segment]
+    trimmed = trim_overlaps(place, place + length, segment, captured, data_at, segments.buffer)
+    source, skip = trimmed.source, trimmed.begin - place[trimmed.source]
+    size = trimmed.end - trimmed.begin
+    pieces = _Pieces(segment[source], data_at[source] + skip, np.clip(captured[source] - skip, 0, size), size)
+    # A row starts after a gap, and with the first packet of its side: what was sent before that is another row.
+    starts = np.flatnonzero(
+        (trimmed.begin != np.concatenate(([-_SPAN], trimmed.end[:-1]))) | (trimmed.begin == group[source] * _SPAN)
+    )
+    offset = np.asarray(segments.file_offset, np.int64)[pieces.segment]
+    row_of_segment = np.searchsorted(trimmed.begin[starts], place, "right") - 1
+    count = len(starts)
+    rows = _Rows(
+        sides[source[starts]],
+        (seq[order[source[starts]]] + skip[starts]) & _MASK,
+        np.minimum.reduceat(offset, starts),
+        np.diff(starts, append=len(source)),
+        np.zeros(count, np.int64),
+        np.bincount(row_of_segment, trimmed.repeated, count).astype(np.int64),
+        np.bincount(row_of_segment, trimmed.differing, count).astype(np.int64),
+    )
+    return rows, pieces
+
+
+def _with_marks(
+    segments: Segments, used: Array, side: Array, seq: Array, marks: Array, rows: _Rows, pieces: _Pieces
+) -> tuple[_Rows, _Pieces]:
+    """The rows of data and those of SYN, FIN and RST, in the order of their first packets."""
+    at = {mark: np.flatnonzero(marks & mark) for mark in (SYN, FIN, RST)}
+    index = np.concatenate(list(at.values()))
+    kind = np.repeat(list(at), [len(each) for each in at.values()])
+    segment = used[index]
+    length = np.asarray(segments.length, np.int64)[segment]
+    offset = np.asarray(segments.file_offset, np.int64)[segment]
+    none = np.zeros(len(index), np.int64)
+    after = np.where(kind == FIN, length, 0)
+    merged = [
+        np.concatenate(pair)
+        for pair in zip(
+            rows,
+            (side[index], (seq[index] + after) & _MASK, offset, none + 1, kind, none, none),
+            strict=True,
+        )
+    ]
+    more = (segment, none, none, none)
+    all_pieces = _Pieces(*(np.concatenate(pair) for pair in zip(pieces, more, strict=True)))
+    # In one packet: SYN, then data, then FIN.
+    rank = np.where(merged[4] == SYN, 0, np.where(merged[4] == 0, 1, 2))
+    order = np.lexsort((rank, merged[2]))
+    counts = merged[3]
+    first = (np.cumsum(counts) - counts)[order]
+    counts = counts[order]
+    take = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
+    return _Rows(*(each[order] for each in merged)), _Pieces(*(each[take] for each in all_pieces))
+
+
+def _batch(segments: Segments, rows: _Rows, pieces: _Pieces, parts: _Parts, is_low: Array) -> pa.RecordBatch:
+    part = rows.side // 2
+    flows = segments.flows
+    flow = parts.flow[part]
+    from_source = is_low[flow] == (rows.side % 2 == 0)
+    client_is_source = parts.client_is_source[part]
+    used, where = np.unique(flow, return_inverse=True)
+    ends = [(flows[index].src, flows[index].sport) for index in used.tolist()]
+    ends += [(flows[index].dst, flows[index].dport) for index in used.tolist()]
+    hosts = pa.array([host for host, _ in ends], pa.string())
+    port_numbers = np.array([port for _, port in ends], np.int32)
+    client, server = where + len(used) * ~client_is_source, where + len(used) * client_is_source
+    ids = np.array([_id_of(flows[index]) for index in used.tolist()], np.int64)
+    bounds = np.concatenate(([0], np.cumsum(rows.pieces)))
+    data = gather(segments.buffer, pieces.data_at, pieces.captured)
+    data_bounds = np.concatenate(([0], np.cumsum(pieces.captured)))
+    row_bounds = data_bounds[bounds].astype(np.int32)
+    count = len(part)
+
+    def lists(values: Array, kind: pa.DataType) -> pa.Array:
+        return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), pa.array(values, kind))
+
+    columns = {
+        "conn_id": pa.array(ids[where]),
+        "client": hosts.take(pa.array(client)),
+        "client_port": pa.array(port_numbers[client]),
+        "server": hosts.take(pa.array(server)),
+        "server_port": pa.array(port_numbers[server]),
+        "dir": pa.array((from_source != client_is_source).astype(np.int8)),
+        "incarnation_hint": pa.array(parts.hint[part].astype(np.int32)),
+        "known_by": pa.array(parts.known_by[part].astype(np.int8)),
+        "seq": pa.array(rows.seq),
+        "first_ts_ns": pa.array(np.full(count, segments.ts_ns[0], np.int64)),
+        "file": pa.array([segments.file], pa.string()).take(pa.array(np.zeros(count, np.int32))),
+        "file_offset": pa.array(rows.offset),
+        "data": pa.BinaryArray.from_buffers(pa.binary(), count, [None, pa.py_buffer(row_bounds), joined(data)]),
+        "seg_len": lists(pieces.captured, pa.int32()),
+        "seg_ts_ns": lists(np.asarray(segments.ts_ns, np.int64)[pieces.segment], pa.int64()),
+        "seg_off": lists(np.asarray(segments.file_offset, np.int64)[pieces.segment], pa.int64()),
+        "syn": pa.array(rows.mark == SYN),
+        "fin": pa.array(rows.mark == FIN),
+        "rst": pa.array(rows.mark == RST),
+        "holes": _holes(pieces, bounds, data_bounds),
+        "dup_bytes": pa.array(rows.repeated),
+        "conflict_bytes": pa.array(rows.differing),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in RUNS.names], schema=RUNS)
+
+
+def _id_of(flow: Flow) -> int:
+    source, destination = (flow.src, flow.sport), (flow.dst, flow.dport)
+    return _connection_id(min(source, destination), max(source, destination), flow.vlan)
+
+
+def _holes(pieces: _Pieces, bounds: Array, data_bounds: Array) -> pa.Array:
+    """What the snaplen cut off: after which byte of the row's data, and how much."""
+    missing = pieces.length - pieces.captured
+    cut = np.flatnonzero(missing)
+    row = np.searchsorted(bounds, cut, "right") - 1
+    at = data_bounds[cut + 1] - data_bounds[bounds[row]]
+    values = pa.StructArray.from_arrays(
+        [pa.array(at, pa.int32()), pa.array(np.clip(missing[cut], 0, _HALF - 1), pa.int32())], ["at", "len"]
+    )
+    offsets = np.searchsorted(cut, bounds)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)

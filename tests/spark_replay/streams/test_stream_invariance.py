@@ -1,0 +1,94 @@
+"""Chunks, batches and the order of connections make no difference; memory stays bounded whatever comes."""
+
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+from mockraft.spark_replay.formats import read_segments
+from mockraft.spark_replay.schemas import RUNS
+from mockraft.spark_replay.streams.runs import make_runs
+from mockraft.spark_replay.streams.stitch import Stitcher
+
+from ..packetiser import (
+    SYN,
+    Flow,
+    Segment,
+    conversation,
+    exchanges,
+    request,
+)
+from .stitched import read, read_sorted, written
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+
+
+@pytest.mark.parametrize(("name", "count"), [("controller-4.3.1", 1726), ("brokers-4.3.1", 931)])
+@pytest.mark.parametrize("ports", [(), (19093, 19192, 19292)], ids=["found", "named"])
+def test_real_captures_have_the_frames_that_tshark_finds_in_any_chunks(
+    name: str, count: int, ports: tuple[int, ...]
+) -> None:
+    path = CAPTURES / f"{name}.pcap"
+    frames, _ = read(path, ports)
+    assert len(frames) == count
+    assert read(path, ports, chunk_bytes=50_000)[0] == frames
+    assert read_sorted(path, ports, 30_000, 7)[0] == frames
+
+
+def test_many_connections_of_one_packet_leave_nothing_behind(tmp_path: Path) -> None:
+    segments = [
+        Segment(Flow(f"10.1.{number >> 8}.{number & 255}"), True, number * 1000, 7, 0, SYN, b"")
+        for number in range(3000)
+    ]
+    path = written(tmp_path / "x.pcap", segments)
+    stitcher = Stitcher(connections_max=100)
+    for chunk in read_segments(path, chunk_bytes=4096):
+        assert list(stitcher.receive(make_runs(chunk))) == []
+    assert stitcher.open_connections == 100
+    events = stitcher.take_events()
+    assert events.column("kind").to_pylist().count("evicted") == 2900
+
+
+def test_closed_connections_are_left_after_a_minute_of_captured_time(tmp_path: Path) -> None:
+    segments = []
+    for number in range(50):
+        flow = Flow(client_port=20_000 + number)
+        segments += conversation(exchanges(1), flow, closes=True, start_ns=number * 10_000_000_000)
+    path = written(tmp_path / "x.pcap", segments)
+    stitcher = Stitcher()
+    most = 0
+    for chunk in read_segments(path, chunk_bytes=1024):
+        for _ in stitcher.receive(make_runs(chunk)):
+            pass
+        most = max(most, stitcher.open_connections)
+    assert most <= 9
+
+
+def test_what_waits_for_missing_bytes_is_bounded(tmp_path: Path) -> None:
+    segments = conversation([request(number, bytes(1000)) for number in range(300)])
+    del segments[3]
+    path = written(tmp_path / "x.pcap", segments)
+    stitcher = Stitcher(held_bytes_max=50_000)
+    rows = 0
+    for chunk in read_segments(path, chunk_bytes=4096):
+        rows += sum(batch.num_rows for batch in stitcher.receive(make_runs(chunk)))
+        assert stitcher.held_bytes <= 60_000
+    rows += sum(batch.num_rows for batch in stitcher.finish())
+    assert rows == 299
+    (gap,) = [row for row in stitcher.take_events().to_pylist() if row["kind"] == "gap"]
+    assert gap["bytes"] == len(request(0, bytes(1000)).data)
+
+
+def test_a_frame_in_many_packets_costs_each_byte_once(tmp_path: Path) -> None:
+    said = request(1, Random(1).randbytes(1 << 20))
+    path = written(tmp_path / "x.pcap", conversation([said]))
+    (frame,) = read(path, chunk_bytes=10_000)[0]
+    assert frame["frame"] == said.frame
+    assert frame["segments"] == -(-len(said.data) // 1448)
+
+
+def test_no_runs_are_no_frames() -> None:
+    stitcher = Stitcher()
+    assert list(stitcher.receive(pa.RecordBatch.from_pylist([], schema=RUNS))) == []
+    assert list(stitcher.finish()) == []
+    assert stitcher.take_events().num_rows == 0
