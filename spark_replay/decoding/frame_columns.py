@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,6 @@ class FrameColumns:
             yield (*kind, int(sizes[first])), group
 
 
-def _filled(column: pa.Array, value: object) -> npt.NDArray[np.generic]:
-    filled: npt.NDArray[np.generic] = pc.fill_null(column, value).to_numpy(zero_copy_only=False)
+def _filled(column: pa.Array, value: object) -> npt.NDArray[Any]:
+    filled: npt.NDArray[Any] = pc.fill_null(column, value).to_numpy(zero_copy_only=False)
     return filled

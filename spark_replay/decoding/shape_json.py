@@ -105,7 +105,7 @@ def _column(leaf: Leaf, frames: Bytes, right: npt.NDArray[np.bool_]) -> pa.Array
     if leaf.kind == "float64":
         return pa.array([_text(leaf.kind, value.tobytes()) for value in content], pa.string())
     if leaf.kind == "string":
-        unsafe = _UNSAFE[content].any(axis=1)
+        unsafe = np.logical_or.reduce(_UNSAFE[content], axis=1)
         right &= ~unsafe
         content = np.where(unsafe[:, None], np.uint8(0x20), content)
         return _fixed_strings(_quoted(content))

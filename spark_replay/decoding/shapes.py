@@ -104,7 +104,7 @@ class Shape:
         frames = frames_at(buffer, starts, len(self.bytes))
         unlike = frames ^ self.bytes
         unlike &= self.mask
-        fits = ~unlike.any(axis=1)
+        fits: npt.NDArray[np.bool_] = ~np.logical_or.reduce(unlike, axis=1)
         for positions, values in self.defaults:
             fits &= (frames[:, positions] != values).any(axis=1)
         for at in self.floats:
@@ -115,7 +115,7 @@ class Shape:
 def frames_at(buffer: Bytes, starts: Rows, size: int) -> Bytes:
     """The frames of one size as rows of bytes."""
     # Every window of that size, without a copy (numpy's sliding_window_view, at a tenth of its cost).
-    windows: Bytes = np.ndarray((len(buffer) - size + 1, size), np.uint8, buffer, 0, (1, 1))  # type: ignore[arg-type]
+    windows: Bytes = np.ndarray((len(buffer) - size + 1, size), np.uint8, buffer, 0, (1, 1))
     return windows[starts]
 
 
@@ -186,13 +186,13 @@ class ShapeTable:
         while len(left) and known.misses + len(left) >= known.misses_min:
             data = buffer[starts[left[0]] : starts[left[0]] + size].tobytes()
             known.misses = 0
-            shape = self._new(known, overlay, name, version, is_response, data)
-            if shape is None:
+            made = self._new(known, overlay, name, version, is_response, data)
+            if made is None:
                 singles.append(int(left[0]))
                 left = left[1:]
                 known.in_vain += 1
             else:
-                left = self._take(known, shape, buffer, starts, left, found)
+                left = self._take(known, made, buffer, starts, left, found)
         left = np.concatenate((np.array(singles, np.int64), left))
         known.misses += len(left)
         return found, left

@@ -193,11 +193,12 @@ def first_difference(written: bytes, data: bytes) -> int:
 
 
 def _tags_of(cls: type[Message], version: int) -> Callable[[Any, list[int]], None]:
-    return _collector(with_constructor(cls), version)
+    constructed: type = with_constructor(cls)
+    return _collector(constructed, version)
 
 
 @cache
-def _collector(cls: type[Message], version: int) -> Callable[[Any, list[int]], None]:
+def _collector(cls: type, version: int) -> Callable[[Any, list[int]], None]:
     """What appends the unknown tags of a message, and of every struct in it, in the order of its fields."""
     spec = schema_of(cls)
     return _struct_collector(spec.root, version)
