@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
-from mockraft.spark_replay.decoding.shapes import Shape, ShapeTable, frames_at
+from mockraft.spark_replay.decoding.shapes import KNOWN_SHAPES, Shape, frames_at
 from mockraft.spark_replay.decoding.verdict_columns import VerdictColumns
 from mockraft.spark_replay.decoding.verdicts import OPAQUE, TRUNCATED, Verdict, judge_frame
 from mockraft.spark_replay.schemas import MESSAGES
@@ -24,7 +24,6 @@ TEMPLATE_ROWS_MIN = 12
 Rows = npt.NDArray[np.int64]
 
 _KEPT = [name for name in MESSAGES.names if name not in ("api_name", *Verdict._fields)]
-_shapes = ShapeTable()
 
 
 def decode_frames(
@@ -71,7 +70,7 @@ def _judge_by_shape(columns: FrameColumns, rows: Rows, verdicts: VerdictColumns,
     overlay = in_use()
     left: list[Rows] = []
     for kind, group in columns.alike(rows):
-        found, rest = _shapes.sort(overlay, kind, columns.buffer, columns.starts[group])
+        found, rest = KNOWN_SHAPES.sort(overlay, kind, columns.buffer, columns.starts[group])
         left.append(group[rest])
         for shape, places in found:
             left.append(_put_shape(shape, columns, group[places], verdicts, with_json))

@@ -132,14 +132,32 @@ def shape_of(
     verdict = judge_as(data, overlay, cls, version, is_response, False)
     if verdict.decode_status != "ok" or not verdict.roundtrip:
         return verdict, None
+    layouts = _layouts(data, overlay, cls, version, is_response)
+    return verdict, Shape(data, cls, version, *layouts, verdict) if layouts else None
+
+
+def layout_alone(data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool) -> Layout | None:
+    """The layout of a frame's body, where the frame is read without an error."""
+    if not cls.min_version <= version <= cls.max_version:
+        return None
+    if judge_as(data, overlay, cls, version, is_response, False).decode_status != "ok":
+        return None
+    layouts = _layouts(data, overlay, cls, version, is_response)
+    return layouts[1] if layouts else None
+
+
+def _layouts(
+    data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool
+) -> tuple[Layout, Layout] | None:
+    """The layouts of a frame's header and body; None where the schema does not divide all of its bytes."""
     header_class = overlay.by_name("ResponseHeader" if is_response else "RequestHeader")
     before = header_version(overlay, cls.api_key, version, is_response)
     try:
         header = lay_out(header_class, before, data)
         body = lay_out(cls, version, data, header.end)
     except WireError:
-        return verdict, None
-    return verdict, Shape(data, cls, version, header, body, verdict) if body.end == len(data) else None
+        return None
+    return (header, body) if body.end == len(data) else None
 
 
 class _Size:
@@ -240,3 +258,7 @@ class ShapeTable:
     def _forget_oldest(self) -> None:
         _, oldest = self._sizes.popitem(last=False)
         self._bytes -= sum(shape.size for shape in oldest.shapes)
+
+
+KNOWN_SHAPES = ShapeTable()
+"""The shapes that this process has seen."""

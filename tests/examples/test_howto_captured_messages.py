@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 from mockraft.spark_replay import read_frames
-from mockraft.spark_replay.decoding import decode_batches, decode_frames, pair_exchanges_table
+from mockraft.spark_replay.decoding import decode_batches, decode_frames, field_columns, pair_exchanges_table
 from mockraft.spark_replay.schemas import FRAMES
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
@@ -21,6 +21,11 @@ def test_howto_read_write_and_compare_every_message() -> None:
     heartbeats = messages.filter((pc.field("api_name") == "BrokerHeartbeat") & ~pc.field("is_response"))
     offsets = [json.loads(body)["currentMetadataOffset"] for body in heartbeats["body"].to_pylist()]
     assert len(offsets) == 163
+
+    frames = pa.Table.from_batches(read_frames(CAPTURE, ports=[19093])).combine_chunks().to_batches()[0]
+    columns = field_columns(frames, "BrokerHeartbeatRequest", ["brokerId", "currentMetadataOffset", "wantFence"])
+    assert columns.num_rows == 163
+    assert pc.max(columns["currentMetadataOffset"]).as_py() == max(offsets)
 
 
 def test_howto_see_what_is_unknown() -> None:

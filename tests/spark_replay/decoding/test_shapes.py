@@ -31,7 +31,7 @@ TELLING = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFF, 0x22, 0x5C, 0x1F)
 def table(monkeypatch: pytest.MonkeyPatch) -> ShapeTable:
     """No shape is known at the start."""
     fresh = ShapeTable()
-    monkeypatch.setattr(message_table, "_shapes", fresh)
+    monkeypatch.setattr(message_table, "KNOWN_SHAPES", fresh)
     return fresh
 
 
