@@ -19,6 +19,7 @@ _COMPRESSIONS = {
 }
 # Kafka's traffic packs 5 to 40 times; a bomb thousands of times.
 _RATIO_MAX, _FREE_BYTES = 200, 1 << 30
+_PACKED_READ_BYTES = 1 << 16
 
 
 class CaptureFile:
@@ -38,6 +39,7 @@ class CaptureFile:
         self.compression = next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), None)
         self.size = None if self.compression else size
         self.decompressed_bytes_max = decompressed_bytes_max or max(_FREE_BYTES, _RATIO_MAX * size)
+        self._failure: OSError | None = None
         self._stream: Any = self._raw
         if self.compression:
             import pyarrow as pa
@@ -67,20 +69,19 @@ class CaptureFile:
         data ends in its middle, after what came before it was given.
         """
         done = 0
-        while done < len(target):
+        while done < len(target) and self._failure is None:
             try:
-                count = self._stream.readinto(target[done:])
+                # Of a read that fails nothing is left, so packed bytes are asked for in small ones.
+                limit = done + _PACKED_READ_BYTES if self.compression else len(target)
+                count = self._stream.readinto(target[done:limit])
             except OSError as error:
-                if self.compression is None:
-                    raise CaptureError(f"cannot be read: {error}", self.path, self.position + done) from None
-                if done:
-                    break
-                if "runcated" in str(error) or "end" in str(error).lower():
-                    raise EOFError(str(error)) from None
-                raise CaptureError(f"cannot be unpacked: {error}", self.path, self.position) from None
+                self._failure = error
+                break
             if not count:
                 break
             done += count
+        if self._failure is not None and not done:
+            raise self._problem(self._failure)
         self.position += done
         if self.compression and self.position > self.decompressed_bytes_max:
             raise CaptureError(
@@ -89,6 +90,18 @@ class CaptureFile:
                 self.position,
             )
         return done
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the next read will raise."""
+        return self._failure is not None
+
+    def _problem(self, error: OSError) -> Exception:
+        if self.compression is None:
+            return CaptureError(f"cannot be read: {error}", self.path, self.position)
+        if "runcated" in str(error) or "end" in str(error).lower():
+            return EOFError(str(error))
+        return CaptureError(f"cannot be unpacked: {error}", self.path, self.position)
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes at `offset` of a file that is not compressed."""

@@ -81,4 +81,5 @@ class ChunkReader:
             count, self.is_cut = 0, True
         self.buffer, self.size = buffer, len(carried) + count
         buffer[self.size :] = 0
-        self.at_end = count < room or (self.end is not None and self.offset + self.size >= self.end)
+        is_short = count < room and not self.file.has_failed
+        self.at_end = is_short or self.is_cut or (self.end is not None and self.offset + self.size >= self.end)

@@ -110,14 +110,16 @@ def _links(packets: PacketColumns) -> tuple[Longs, Longs, npt.NDArray[np.int32]]
     if not count:
         return ether_type, start, vlan
     links = packets.link_type
-    for link in [int(links[0])] if (links == links[0]).all() else np.unique(links).tolist():
-        chosen = np.flatnonzero(links == link)
-        _link(packets, link, chosen, ether_type, start)
+    if (links == links[0]).all():
+        _link(packets, int(links[0]), slice(None), ether_type, start)
+    else:
+        for link in np.unique(links).tolist():
+            _link(packets, link, np.flatnonzero(links == link), ether_type, start)
     _tags(packets, ether_type, start, vlan)
     return ether_type, start, vlan
 
 
-def _link(packets: PacketColumns, link: int, chosen: Longs, ether_type: Longs, start: Longs) -> None:
+def _link(packets: PacketColumns, link: int, chosen: Longs | slice, ether_type: Longs, start: Longs) -> None:
     buffer, at = packets.buffer, packets.start[chosen]
     captured = packets.captured[chosen]
     if link in _TYPED_LINKS:
@@ -139,6 +141,8 @@ def _link(packets: PacketColumns, link: int, chosen: Longs, ether_type: Longs, s
 
 def _tags(packets: PacketColumns, ether_type: Longs, start: Longs, vlan: npt.NDArray[np.int32]) -> None:
     """Step over VLAN tags; of two, the outer is 4096 times in `vlan`."""
+    if (ether_type == _IPV4).all():
+        return
     for _ in range(4):
         tagged = np.flatnonzero(np.isin(ether_type, _VLAN_TYPES))
         if not len(tagged):
@@ -181,21 +185,27 @@ def _room(packets: PacketColumns, index: Longs, start: Longs, size: int) -> Mask
 
 def _ipv4(packets: PacketColumns, index: Longs, start: Longs, events: FileEvents) -> _Network:
     whole = _chosen(packets, index, _room(packets, index, start, 20), events, "cut_header", "IP")
-    index, start = index[whole], start[whole]
+    if not whole.all():
+        index, start = index[whole], start[whole]
     head = gather(packets.buffer, start, _IPV4_LAYOUT)
     is_tcp = _chosen(packets, index, head["protocol"] == _TCP, events, "not_tcp", "not TCP")
-    index, start, head = index[is_tcp], start[is_tcp], head[is_tcp]
-    is_whole = _chosen(packets, index, head["fragment"] & _FRAGMENT_MASK == 0, events, "fragments", "")
-    index, start, head = index[is_whole], start[is_whole], head[is_whole]
+    is_whole = _chosen(packets, index, (head["fragment"] & _FRAGMENT_MASK == 0) | ~is_tcp, events, "fragments", "")
+    is_whole &= is_tcp
+    if not is_whole.all():
+        index, start, head = index[is_whole], start[is_whole], head[is_whole]
     header_bytes = (head["words"].astype(np.int64) & 0x0F) * 4
     total = head["total"].astype(np.int64)
     # Length 0: the network card cuts the packet up later (TSO). Otherwise what follows is Ethernet padding.
     total = np.where(total == 0, packets.original[index] - (start - packets.start[index]), total)
     good = _chosen(packets, index, (header_bytes >= 20) & (total >= header_bytes), events, "bad_header", "IP")
-    addresses = np.full((int(good.sum()), 4), 0xFFFFFFFFFFFFFFFF, np.uint64)
-    addresses[:, 1] = head["source"][good]
-    addresses[:, 3] = head["destination"][good]
-    return _Network(index[good], (start + header_bytes)[good], (total - header_bytes)[good], addresses)
+    start += header_bytes
+    total -= header_bytes
+    if not good.all():
+        index, start, total, head = index[good], start[good], total[good], head[good]
+    addresses = np.full((len(index), 4), 0xFFFFFFFFFFFFFFFF, np.uint64)
+    addresses[:, 1] = head["source"]
+    addresses[:, 3] = head["destination"]
+    return _Network(index, start, total, addresses)
 
 
 def _ipv6(packets: PacketColumns, index: Longs, start: Longs, events: FileEvents) -> _Network:
@@ -242,11 +252,14 @@ def _tcp(
         index, start, length, addresses = index[whole], start[whole], length[whole], addresses[whole]
     head = gather(packets.buffer, start, _TCP_LAYOUT)
     if ports:
-        wanted = np.isin(head["sport"], ports) | np.isin(head["dport"], ports)
+        wanted = np.zeros(len(index), np.bool_)
+        for side in (head["sport"], head["dport"]):
+            for port in ports:
+                wanted |= side == port
         if not wanted.all():
             index, start, length, addresses = index[wanted], start[wanted], length[wanted], addresses[wanted]
             head = head[wanted]
-    header_bytes = (head["words"].astype(np.int64) >> 4) * 4
+    header_bytes = (head["words"].astype(np.int64) >> 4) << 2
     good = _chosen(packets, index, (header_bytes >= 20) & (header_bytes <= length), events, "bad_header", "TCP")
     if not good.all():
         index, start, length, addresses = index[good], start[good], length[good], addresses[good]
