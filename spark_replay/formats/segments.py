@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from mockraft.spark_replay.formats.capture_errors import CaptureError, SplitDesyncError
 from mockraft.spark_replay.formats.capture_files import CaptureFile
 from mockraft.spark_replay.formats.chunks import CHUNK_BYTES, PacketColumns
 from mockraft.spark_replay.formats.columns import Bytes, Longs
@@ -80,20 +81,28 @@ def read_segments(
     `ports` keeps segments from or to one of them; times are from (inclusive) and to (exclusive), in nanoseconds;
     `link_type` is believed instead of the file's. `events` receives FILE_EVENTS rows: counts of what was left out when
     the file was read to its end, and every damaged place. CaptureError, with file and offset, for what is no capture
-    and, unless `on_error` is quarantine or skip, for the first damage; SplitDesyncError for a split of a wrong plan.
+    and for the first damage; with `on_error` quarantine or skip these are rows too, and reading goes on behind damage.
+    SplitDesyncError for a split of a wrong plan, whatever `on_error` is.
     """
     split = source if isinstance(source, Split) else Split(str(source))
     wanted = tuple(sorted(ports))
-    with CaptureFile(split.path, decompressed_bytes_max) as file:
-        log = FileEvents(file.path, events, on_error)
-        for found in open_packets(file, split, log, chunk_bytes):
-            packets = _in_time(found, time_from_ns, time_to_ns)
-            if link_type is not None:
-                packets = packets._replace(link_type=np.full(len(packets.start), link_type, np.int32))
-            tcp = parse_tcp(packets, wanted, log)
-            if len(tcp.start):
-                yield _segments(file.path, tcp)
-        log.finish()
+    log = FileEvents(split.path, events, on_error)
+    try:
+        with CaptureFile(split.path, decompressed_bytes_max) as file:
+            for found in open_packets(file, split, log, chunk_bytes):
+                packets = _in_time(found, time_from_ns, time_to_ns)
+                if link_type is not None:
+                    packets = packets._replace(link_type=np.full(len(packets.start), link_type, np.int32))
+                tcp = parse_tcp(packets, wanted, log)
+                if len(tcp.start):
+                    yield _segments(file.path, tcp)
+    except SplitDesyncError:
+        raise
+    except CaptureError as error:
+        if on_error == "fail":
+            raise
+        log.add("corrupt" if error.offset else "quarantined", error.offset, 0, error.problem)
+    log.finish()
 
 
 def _in_time(packets: PacketColumns, from_ns: int | None, to_ns: int | None) -> PacketColumns:

@@ -53,6 +53,8 @@ def test_what_is_no_capture_is_an_error_with_file_and_offset(tmp_path: Path, con
         rows(path)
     assert raised.value.file == str(path)
     assert f"(offset {raised.value.offset})" in str(raised.value)
+    assert rows(path, on_error="skip") == []
+    assert counts(path, on_error="quarantine").keys() <= {"quarantined", "corrupt"}
 
 
 def test_a_file_that_is_not_there_is_an_error_with_its_name(tmp_path: Path) -> None:
