@@ -8,8 +8,10 @@ SHELL := bash
 PYENV_ROOT ?= $(HOME)/.pyenv
 PYENV_PYTHONS := $(wildcard $(PYENV_ROOT)/versions/3.1[123].*/bin)
 export PATH := $(subst $() ,:,$(strip $(PYENV_PYTHONS) $(PATH)))
+export UV_SYSTEM_CERTS := true
+export UV_PYTHON_DOWNLOADS := never
 PYTHON ?= $(firstword $(wildcard $(addsuffix /python3.11,$(PYENV_PYTHONS))) $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
-PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
+PIP := .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt
 ENVIRONMENTS ?= lint,types,generated,py311,py312,py313,simulation,real-kafka,doors
 ARGS ?=
 
@@ -22,7 +24,8 @@ help:  ## what can be made
 	@test -n "$(PYTHON)" || { echo "mockraft needs Python 3.11 or later (none found on the PATH)" >&2; exit 1; }
 	@echo "installing mockraft into .venv (once)"
 	@$(PYTHON) -m venv .venv || { .ci/packages python3-venv && $(PYTHON) -m venv .venv; }
-	@$(PIP) install --constraint constraints.txt --editable '.[explain,test,lint]'
+	@.venv/bin/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt uv
+	@$(PIP) --editable '.[explain,test,lint]'
 	@touch $@
 
 run: .venv/ready  ## the controller with three simulated brokers, live in the terminal (ARGS='--for 10')
@@ -39,7 +42,7 @@ test-one: .venv/ready  ## some tests in .venv, quickly (ARGS='tests/wire -k uuid
 	@.venv/bin/python -m pytest $(ARGS)
 
 benchmarks: .venv/ready java  ## every benchmark with its peers in the same run; writes docs/benchmarks.md
-	@.venv/bin/python -c 'import matplotlib' 2>/dev/null || $(PIP) install --constraint constraints.txt --editable '.[bench]'
+	@.venv/bin/python -c 'import matplotlib' 2>/dev/null || $(PIP) --editable '.[bench]'
 	@.venv/bin/python benchmarks/run.py $(ARGS)
 
 generate: .venv/ready  ## wire/messages and wire/records out of schemas_json
