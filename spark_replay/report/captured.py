@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from mockraft.spark_replay import schemas
 from mockraft.spark_replay.decoding import decode_batches
+from mockraft.spark_replay.formats import CaptureError
 from mockraft.spark_replay.frames import read_frames
-from mockraft.spark_replay.pcapng_packets import CaptureError
 from mockraft.spark_replay.report.columns import whole
 from mockraft.spark_replay.report.sources import OnRows, SourceError, Tables, rows_where
 from mockraft.spark_replay.report.traffic import Traffic
@@ -37,7 +36,7 @@ def traffic_of_captures(
         try:
             frames |= _read(path, ports, wanted, traffic, on_rows)
         except CaptureError as error:
-            raise SourceError(f"{path}: {error}") from None
+            raise SourceError(str(error)) from None
         except OSError as error:
             raise SourceError(f"{path}: {error.strerror or error}") from None
     return traffic, frames
@@ -74,7 +73,7 @@ def _read(
     conn_events: list[pa.RecordBatch] = []
     file_events: list[dict[str, Any]] = []
     done = 0
-    for batch in read_frames(path, ports, **_listeners(conn_events, file_events)):
+    for batch in read_frames(path, ports, conn_events=conn_events, file_events=file_events):
         at = 0
         for messages in decode_batches([batch]):
             part = batch.slice(at, messages.num_rows)
@@ -91,12 +90,6 @@ def _read(
     if file_events:
         traffic.add_file_events(pa.RecordBatch.from_pylist(file_events, schema=schemas.FILE_EVENTS))
     return frames
-
-
-def _listeners(conn_events: list[pa.RecordBatch], file_events: list[dict[str, Any]]) -> dict[str, Any]:
-    offered = inspect.signature(read_frames).parameters
-    heard: dict[str, Any] = {"conn_events": conn_events, "file_events": file_events}
-    return {name: rows for name, rows in heard.items() if name in offered}
 
 
 def _drain(traffic: Traffic, conn_events: list[pa.RecordBatch]) -> None:

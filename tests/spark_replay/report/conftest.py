@@ -21,7 +21,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Frames and messages of the first part of the real capture; one client has a name that would do harm."""
     folder = tmp_path_factory.mktemp("tables")
     capture = CAPTURES / "controller-4.3.1.pcap"
-    frames = pa.Table.from_batches(read_frames(capture, [19093])).slice(0, 400).combine_chunks().to_batches()[0]
+    everything = pa.Table.from_batches(read_frames(capture, [19093])).sort_by("ts_last_ns")
+    frames = everything.slice(0, 400).combine_chunks().to_batches()[0]
     clients = [HOSTILE if client_id == "raft-client-2" else client_id for client_id in frames["client_id"].to_pylist()]
     frames = frames.set_column(frames.schema.get_field_index("client_id"), "client_id", pa.array(clients))
     write(folder, "frames", frames)
