@@ -4,7 +4,7 @@ import gc
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from mockraft.serve import run, serve
@@ -63,6 +63,7 @@ def application(*, only_serve: bool = False, serve: Callable[..., None] = serve)
         admin_cli,
     ):
         commands.register(app)
+    app.callback()(_options_of_mockraft)
     return app
 
 
@@ -91,6 +92,24 @@ def _serve(options: dict[str, Any]) -> NoReturn:
 
     application(only_serve=True, serve=tell)(prog_name="mockraft")
     raise AssertionError(f"{wrong} was not told")
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        from mockraft.wire.client import SOFTWARE_VERSION
+
+        typer.echo(f"mockraft {version('mockraft')}, speaking as Kafka {SOFTWARE_VERSION}")
+        raise typer.Exit
+
+
+def _options_of_mockraft(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """A Kafka KRaft controller for tests: unmodified brokers run on it."""
 
 
 def _no_options_of_its_own() -> None:
