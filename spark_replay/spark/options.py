@@ -11,7 +11,7 @@ from typing import Any
 
 from mockraft.wire import api_keys
 
-LEVELS = ("frames",)
+LEVELS = ("runs", "packets", "frames", "file_events")
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
 _PORT_MAX = 65_535
 _API_KEYS = {name.lower(): key for key, name in api_keys.NAMES.items()}
@@ -25,7 +25,7 @@ class OptionError(ValueError):
 class SourceOptions:
     """What a reader does; sizes are bytes, times nanoseconds since 1970 (`time_to_ns` itself is outside)."""
 
-    level: str = "frames"
+    level: str = "runs"
     ports: tuple[int, ...] = ()
     clients: tuple[str, ...] = ()
     api_keys: tuple[int, ...] = ()

@@ -7,6 +7,7 @@ of bytes, and one shuffle brings all runs of a connection together, in order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from os import PathLike, fspath
 
 import pyarrow as pa
@@ -19,22 +20,38 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 BODIES = ("variant", "json", "none")
 
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
+# What the source need not know: it is done to frames.
+_OF_FRAMES = ("apikeys", "includebytes", "level", "pushfilters")
 _OF_A_CONNECTION = ("conn_id", "incarnation", "client", "client_port", "server", "server_port")
 
 
 def frames(spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object) -> DataFrame:
-    """Frames of captures (FRAMES); options are the source's, camelCase. Raises OptionError."""
-    return _load(spark, path, "frames", options)
+    """Frames of captures (FRAMES), connections followed over any number of files.
+
+    `partitions` is how many parts the shuffle has (none: spark.sql.shuffle.partitions). Options are the source's,
+    camelCase. Raises OptionError.
+    """
+    given = _checked(options)
+    return _runs(spark, path, partitions, given).mapInArrow(_StitchedFrames(_read(given)), to_spark_schema(FRAMES))
 
 
 def conn_events(spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object) -> DataFrame:
-    """What happened to connections (CONN_EVENTS)."""
-    return spark.createDataFrame([], to_spark_schema(CONN_EVENTS))
+    """What happened to connections (CONN_EVENTS); arguments are those of `frames`, an API makes no difference."""
+    given = _checked(options)
+    return _runs(spark, path, partitions, given).mapInArrow(_StitchedEvents(_read(given)), to_spark_schema(CONN_EVENTS))
 
 
 def file_events(spark: SparkSession, path: Paths, **options: object) -> DataFrame:
-    """What of the files is in no table (FILE_EVENTS), a row a file, kind and detail."""
-    return spark.createDataFrame([], to_spark_schema(FILE_EVENTS))
+    """What of the files is in no table (FILE_EVENTS): a row a file, kind and detail, and one for each damaged place.
+
+    Counts are of the whole file, however it was split. With onError=fail damage is an error here too.
+    """
+    found = _load(spark, path, "file_events", _checked(options))
+    place = F.when(F.col("kind").isin("corrupt", "quarantined", "truncated"), F.col("file_offset"))
+    counted = found.groupBy("file", "kind", "detail", place.alias("place")).agg(
+        F.min("file_offset").alias("file_offset"), F.sum("count").alias("count")
+    )
+    return counted.select(*FILE_EVENTS.names)
 
 
 def messages(of: DataFrame, body: str = "variant") -> DataFrame:
@@ -61,16 +78,27 @@ def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
     def first(condition: object, column: str) -> object:
         return F.first(F.when(condition, F.col(column)), ignorenulls=True)
 
-    paired = of.where(F.col("pair_status").isin("paired", *(["no_response"] if unanswered else [])))
-    sides = paired.groupBy("conn_id", "incarnation", "request_frame_no").agg(
-        *[F.first(name).alias(name) for name in (*_OF_A_CONNECTION[2:], "api_key", "api_version", "correlation_id")],
-        first(request, "client_id").alias("client_id"),
-        first(response, "frame_no").alias("response_frame_no"),
-        first(request, "ts_last_ns").alias("request_ts_ns"),
-        first(response, "ts_last_ns").alias("response_ts_ns"),
-        first(response, "latency_ns").alias("latency_ns"),
-        first(request, "frame").alias("request"),
-        first(response, "frame").alias("response"),
+    # A response has its request's number, a request its own.
+    number = F.when(response, F.col("request_frame_no")).otherwise(F.col("frame_no"))
+    wanted = F.col("pair_status") == "paired"
+    if unanswered:
+        wanted = wanted | request
+    sides = (
+        of.where(wanted)
+        .groupBy("conn_id", "incarnation", number.alias("request_frame_no"))
+        .agg(
+            *[
+                F.first(name).alias(name)
+                for name in (*_OF_A_CONNECTION[2:], "api_key", "api_version", "correlation_id")
+            ],
+            first(request, "client_id").alias("client_id"),
+            first(response, "frame_no").alias("response_frame_no"),
+            first(request, "ts_last_ns").alias("request_ts_ns"),
+            first(response, "ts_last_ns").alias("response_ts_ns"),
+            first(response, "latency_ns").alias("latency_ns"),
+            first(request, "frame").alias("request"),
+            first(response, "frame").alias("response"),
+        )
     )
     return sides.select(*EXCHANGES.names)
 
@@ -87,12 +115,69 @@ class _DecodedFrames:
         return decode_batches(batches, body=self._body)
 
 
-def _load(spark: SparkSession, path: Paths, level: str, options: dict[str, object]) -> DataFrame:
+class _StitchedFrames:
+    """Makes frames of a partition's runs, which are sorted; a class, so that it travels to the workers by its name."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from mockraft.spark_replay.spark.partition_reading import kept_rows, new_stitcher
+
+        stitcher = new_stitcher(self._options, sorted_by_connection=True)
+        for runs in batches:
+            for batch in stitcher.receive(runs):
+                yield kept_rows(batch, self._options)
+            stitcher.take_events()
+        for batch in stitcher.finish():
+            yield kept_rows(batch, self._options)
+
+
+class _StitchedEvents(_StitchedFrames):
+    """Tells what happened to the connections of a partition's runs."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from mockraft.spark_replay.spark.partition_reading import kept_rows, new_stitcher
+
+        of_connections = replace(self._options, api_keys=(), include_bytes=True)
+        stitcher = new_stitcher(of_connections, sorted_by_connection=True)
+        for runs in batches:
+            for _ in stitcher.receive(runs):
+                pass
+            yield kept_rows(stitcher.take_events(), of_connections)
+        for _ in stitcher.finish():
+            pass
+        yield kept_rows(stitcher.take_events(), of_connections)
+
+
+def _runs(spark: SparkSession, path: Paths, partitions: int | None, options: dict[str, str]) -> DataFrame:
+    """Runs with each connection in one partition, in the order that `Stitcher` wants."""
+    parts = ("conn_id",) if partitions is None else (partitions, "conn_id")
+    # In one packet: SYN, then data, then FIN or RST.
+    marks = (F.desc("syn"), F.asc("fin"), F.asc("rst"))
+    return (
+        _load(spark, path, "runs", options)
+        .repartition(*parts)
+        .sortWithinPartitions("conn_id", "first_ts_ns", "file", "file_offset", *marks)
+    )
+
+
+def _load(spark: SparkSession, path: Paths, level: str, options: dict[str, str]) -> DataFrame:
     register(spark)
-    texts = _texts(options)
-    SourceOptions.read(texts | {"level": level})
+    given = {name: value for name, value in options.items() if name.lower() not in _OF_FRAMES}
     paths = [fspath(path)] if isinstance(path, str | PathLike) else [fspath(each) for each in path]
-    return spark.read.format("kafka_pcap").options(**texts).option("level", level).load(paths)
+    return spark.read.format("kafka_pcap").options(**given).option("level", level).load(paths)
+
+
+def _checked(options: dict[str, object]) -> dict[str, str]:
+    """The options as Spark has them; OptionError."""
+    texts = _texts(options)
+    _read(texts)
+    return texts
+
+
+def _read(options: dict[str, str]) -> SourceOptions:
+    return SourceOptions.read({"level": "frames"} | options, levels=("frames",))
 
 
 def _texts(options: dict[str, object]) -> dict[str, str]:
