@@ -13,7 +13,7 @@ import typer
 from mockraft.broker_commands import host_and_port
 
 if TYPE_CHECKING:
-    from mockraft.spark_replay.recording import Recording
+    from mockraft.spark_replay.recording import Heard
     from mockraft.spark_replay.recording_proxy import RecordingProxy
 
 RECORDING_ENDED = 1
@@ -73,7 +73,7 @@ def capture(
     quiet: Quiet = False,
 ) -> None:
     """Run the proxy until it is told to end."""
-    from mockraft.spark_replay.captures import Endpoint
+    from mockraft.spark_replay.endpoints import Endpoint
     from mockraft.spark_replay.recording import Filter, Recording
     from mockraft.spark_replay.recording_proxy import RecordingProxy
 
@@ -88,7 +88,7 @@ def capture(
     try:
         recording = Recording(out, bytes_max=max_bytes, kept=kept)
         proxy = RecordingProxy(recording, upstreams, host=host, port=port, advertised_host=advertise, on_event=_tell)
-        run_until_signal(proxy, quiet=quiet)
+        run_until_signal(proxy, out=out, quiet=quiet)
     except OSError as error:
         typer.echo(f"mockraft capture: {error}", err=True)
         raise typer.Exit(NO_PORT) from None
@@ -102,21 +102,21 @@ def listen_address(text: str) -> tuple[str, int]:
     return (text[:-2].strip("[]"), 0) if text.endswith(":0") else host_and_port(text, "--listen")
 
 
-def run_until_signal(proxy: RecordingProxy, *, quiet: bool, command: str = "capture") -> None:
+def run_until_signal(proxy: RecordingProxy, *, out: Path, quiet: bool, command: str = "capture") -> None:
     """Run the proxy until a signal comes; say when it is ready and, unless `quiet`, how it goes. OSError."""
     from mockraft.server.running import event_loop
 
     with asyncio.Runner(loop_factory=event_loop) as runner:
-        runner.run(_run(proxy, quiet, command))
+        runner.run(_run(proxy, out, quiet, command))
 
 
-async def _run(proxy: RecordingProxy, quiet: bool, command: str) -> None:
+async def _run(proxy: RecordingProxy, out: Path, quiet: bool, command: str) -> None:
     from mockraft.signals import stop_on_signals
 
     with stop_on_signals() as stopped:
         try:
             await proxy.start()
-            typer.echo(f"mockraft {command} ready bootstrap={proxy.bootstrap} out={proxy.recording.path}")
+            typer.echo(f"mockraft {command} ready bootstrap={proxy.bootstrap} out={out}")
             await _watch(proxy, stopped, quiet or not sys.stderr.isatty())
         finally:
             await proxy.close()
@@ -145,11 +145,11 @@ async def _watch(proxy: RecordingProxy, stopped: asyncio.Event, quiet: bool) -> 
         sys.stderr.write("\r\x1b[2K")
 
 
-def _figures(recording: Recording) -> str:
+def _figures(recording: Heard) -> str:
     from mockraft.wire import api_keys
 
     most = ", ".join(f"{api_keys.name(key)} {count:,}" for key, count in recording.by_api.most_common(4))
-    megabytes = recording.bytes_written / 1e6
+    megabytes = recording.bytes_kept / 1e6
     return f"{recording.connections:,} connections, {recording.requests:,} requests ({most}), {megabytes:,.1f} MB"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +11,7 @@ from mockraft.broker_commands import host_and_port
 from mockraft.replay_commands import Ports, exchanges_of
 
 if TYPE_CHECKING:
-    from mockraft.spark_replay.exchanges import Exchange
+    from mockraft.spark_replay.regression.captured import Captured
 
 BAD_OPTION = 2
 NO_PORT = 3
@@ -77,7 +76,7 @@ def record(
         kept = Filter.parse(filters or ())
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--filter") from None
-    exchanges = exchanges_of(capture, port) if capture is not None else _live(str(upstream), listen)
+    exchanges = exchanges_of("record", capture, port) if capture is not None else _live(str(upstream), listen, out)
     found = stubs_of(
         exchanges,
         kept=kept,
@@ -100,27 +99,25 @@ def record(
     typer.echo(f"{len(found.stubs):,} stubs of {len(exchanges):,} exchanges in {out}", err=True)
 
 
-def _live(upstream: str, listen: str) -> list[Exchange]:
+def _live(upstream: str, listen: str, out: Path) -> list[Captured]:
     """What is said between --listen and --upstream until a signal comes."""
     from mockraft.capture_commands import WILDCARDS, listen_address, run_until_signal
-    from mockraft.spark_replay.captures import Endpoint
-    from mockraft.spark_replay.exchanges import read_exchanges
-    from mockraft.spark_replay.recording import Recording
+    from mockraft.spark_replay.endpoints import Endpoint
+    from mockraft.spark_replay.heard_exchanges import HeardExchanges
     from mockraft.spark_replay.recording_proxy import RecordingProxy
 
     host, port = listen_address(listen)
     if host in WILDCARDS:
         raise typer.BadParameter(f"brokers cannot be told to connect to {host}: say an address", param_hint="--listen")
     upstreams = [Endpoint(*host_and_port(text, "--upstream")) for text in upstream.split(",")]
-    with tempfile.TemporaryDirectory(prefix="mockraft-record-") as folder:
-        path = Path(folder) / "record.pcapng"
-        try:
-            proxy = RecordingProxy(Recording(path), upstreams, host=host, port=port, on_event=_tell)
-            run_until_signal(proxy, quiet=False, command="record")
-        except OSError as error:
-            typer.echo(f"mockraft record: {error}", err=True)
-            raise typer.Exit(NO_PORT) from None
-        return list(read_exchanges(path))
+    heard = HeardExchanges()
+    try:
+        proxy = RecordingProxy(heard, upstreams, host=host, port=port, on_event=_tell)
+        run_until_signal(proxy, out=out, quiet=False, command="record")
+    except OSError as error:
+        typer.echo(f"mockraft record: {error}", err=True)
+        raise typer.Exit(NO_PORT) from None
+    return heard.exchanges
 
 
 def _tell(text: str) -> None:

@@ -1,25 +1,22 @@
-"""Recordings behind the admin API: proxies in its event loop, and their captures in a folder that goes with them."""
+"""Recordings behind the admin API: proxies in its event loop, and what they heard in memory."""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
-import tempfile
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
 
 from mockraft.brokers.config import endpoint_of
 from mockraft.server.admin.recorder import LeftOut, RecordedStubs, RecordingView, StubChoice
 from mockraft.server.journal import Exchange as Entry
-from mockraft.spark_replay.captures import Endpoint
-from mockraft.spark_replay.exchanges import Exchange, Frame, read_exchanges
+from mockraft.spark_replay.endpoints import Endpoint
+from mockraft.spark_replay.heard_exchanges import HeardExchanges
 from mockraft.spark_replay.recorded_stubs import stubs_of
-from mockraft.spark_replay.recording import Filter, Recording
+from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.recording_proxy import RecordingProxy
-from mockraft.spark_replay.tcp_streams import Connection
+from mockraft.spark_replay.regression.captured import Captured
 from mockraft.wire import api_keys
 
 RECORDINGS_MAX = 4
@@ -40,24 +37,24 @@ class _Held:
     id: str
     upstream: str
     choice: StubChoice
-    folder: tempfile.TemporaryDirectory[str]
+    heard: HeardExchanges
     proxy: RecordingProxy
     events: deque[str]
     running: bool = True
 
     def view(self) -> RecordingView:
-        recording = self.proxy.recording
+        heard = self.heard
         return RecordingView(
             id=self.id,
             upstream=self.upstream,
             bootstrap=self.proxy.bootstrap,
             running=self.running,
-            connections=recording.connections,
-            requests=recording.requests,
-            answers=recording.responses,
-            by_api={api_keys.name(key): count for key, count in recording.by_api.items()},
-            bytes=recording.bytes_written,
-            ended=recording.ended,
+            connections=heard.connections,
+            requests=heard.requests,
+            answers=heard.responses,
+            by_api={api_keys.name(key): count for key, count in heard.by_api.items()},
+            bytes=heard.bytes_kept,
+            ended=heard.ended,
             events=list(self.events),
         )
 
@@ -82,23 +79,17 @@ class LocalRecorder:
         self._made += 1
         recording_id = f"recording-{self._made}"
         events: deque[str] = deque(maxlen=EVENTS_HELD)
-        folder = tempfile.TemporaryDirectory(prefix="mockraft-recording-")
-        try:
-            recording = Recording(Path(folder.name) / "recording.pcapng", bytes_max=RECORDING_BYTES_MAX, kept=kept)
-            proxy = RecordingProxy(recording, upstreams, host=host, port=port, on_event=events.append)
-        except OSError:
-            folder.cleanup()
-            raise
+        heard = HeardExchanges(bytes_max=RECORDING_BYTES_MAX, exchanges_max=EXCHANGES_MAX, kept=kept)
+        proxy = RecordingProxy(heard, upstreams, host=host, port=port, on_event=events.append)
         self._starting += 1
         try:
             await proxy.start()
         except (OSError, OverflowError, ValueError) as error:
             await proxy.close()
-            folder.cleanup()
             raise OSError(f"cannot listen on {listen}: {error}") from error
         finally:
             self._starting -= 1
-        held = self._held[recording_id] = _Held(recording_id, upstream, choice, folder, proxy, events)
+        held = self._held[recording_id] = _Held(recording_id, upstream, choice, heard, proxy, events)
         return held.view()
 
     def recordings(self) -> list[RecordingView]:
@@ -112,10 +103,11 @@ class LocalRecorder:
     async def stubs(self, recording_id: str) -> RecordedStubs:
         """The stubs of what was heard so far. KeyError."""
         held = self._get(recording_id)
-        try:
-            return await asyncio.to_thread(_stubs_in, held.proxy.recording.path, held.choice)
-        except FileNotFoundError:
-            raise KeyError(f"recording {recording_id!r} was removed meanwhile") from None
+        not_kept = Counter(held.heard.not_kept)
+        found = await asyncio.to_thread(_stubs_of, list(held.heard.exchanges), held.choice)
+        why = f"after the first {EXCHANGES_MAX} exchanges"
+        found.left_out.extend(LeftOut(api_keys.name(key), why, count) for key, count in not_kept.items())
+        return found
 
     async def stop(self, recording_id: str) -> None:
         """Close its listeners and connections; what it heard stays. KeyError."""
@@ -126,15 +118,14 @@ class LocalRecorder:
 
     async def remove(self, recording_id: str) -> None:
         """Stop it, and forget it. KeyError."""
-        held = self._get(recording_id)
         await self.stop(recording_id)
         self._held.pop(recording_id, None)
-        held.folder.cleanup()
 
     async def stubs_of(self, exchanges: Sequence[Entry], choice: StubChoice) -> RecordedStubs:
         """The stubs of exchanges of a journal. ValueError whose text begins with the field."""
         _filter(choice)
-        return await asyncio.to_thread(_stubs_of, [_as_captured(each) for each in exchanges], choice)
+        entries = sorted(exchanges, key=lambda entry: entry.id)
+        return await asyncio.to_thread(_stubs_of, [_as_captured(each) for each in entries], choice)
 
     async def close(self) -> None:
         """Remove all recordings."""
@@ -177,16 +168,7 @@ def _filter(choice: StubChoice) -> Filter:
         raise ValueError(f"filters: {error}") from None
 
 
-def _stubs_in(path: Path, choice: StubChoice) -> RecordedStubs:
-    exchanges = read_exchanges(path)
-    found = _stubs_of(list(islice(exchanges, EXCHANGES_MAX)), choice)
-    more = Counter(api_keys.name(each.api_key) for each in exchanges if each.request is not None)
-    why = f"after the first {EXCHANGES_MAX} exchanges"
-    found.left_out.extend(LeftOut(api, why, count) for api, count in more.items())
-    return found
-
-
-def _stubs_of(exchanges: Sequence[Exchange], choice: StubChoice) -> RecordedStubs:
+def _stubs_of(exchanges: Sequence[Captured], choice: StubChoice) -> RecordedStubs:
     found = stubs_of(
         exchanges,
         kept=_filter(choice),
@@ -198,11 +180,10 @@ def _stubs_of(exchanges: Sequence[Exchange], choice: StubChoice) -> RecordedStub
     return RecordedStubs(found.stubs, [LeftOut(api, why, count) for (api, why), count in found.left_out.items()])
 
 
-def _as_captured(entry: Entry) -> Exchange:
-    """An entry of the journal as an exchange of a capture; its number stands for the time, which orders it."""
-    connection = Connection(Endpoint(entry.peer_address, 0), Endpoint("", entry.node_id), entry.connection_id)
-    request = Frame(connection, True, entry.id, 0, 0, entry.id, entry.id, entry.request_frame, False)
-    response = None
-    if entry.response_frame:
-        response = request._replace(from_client=False, data=entry.response_frame[4:])
-    return Exchange(request, response, entry.api_key, entry.api_version, entry.correlation_id)
+def _as_captured(entry: Entry) -> Captured:
+    """An entry of the journal as an exchange of a capture; its number stands for the times, which order it."""
+    ends = (entry.peer_address, 0, "", entry.node_id)
+    said = (entry.api_key, entry.api_version, entry.correlation_id, None)
+    response = entry.response_frame[4:] if entry.response_frame else None
+    numbers = (entry.id, None if response is None else entry.id)
+    return Captured(entry.id, entry.connection_id, 1, *ends, *said, *numbers, *numbers, entry.request_frame, response)

@@ -12,7 +12,7 @@ from mockraft.broker_commands import client_security, host_and_port
 from mockraft.broker_options import CommandConfig
 
 if TYPE_CHECKING:
-    from mockraft.spark_replay.exchanges import Exchange
+    from mockraft.spark_replay.regression.captured import Captured
     from mockraft.spark_replay.regression.replay import Options, Outcome, Replayed
     from mockraft.spark_replay.regression.summary import Report
 
@@ -35,6 +35,8 @@ requests; offsets follow what the live reader has read. Times, texts and offsets
 
 The controller must be new: brokers register with it, topics are created. At full speed the capture's pace is kept
 where a broker was away for a while, so that its session ends as it did.
+
+Captures are read with pip install 'mockraft[captures]'.
 
 Exit codes: 0 every answer is as captured, 1 some are not, 2 a bad option or capture, 3 no controller answered.
 """
@@ -86,7 +88,7 @@ def replay(
         kept = Filter.parse(filters or ())
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--filter") from None
-    exchanges = exchanges_of(capture, port)
+    exchanges = exchanges_of("replay", capture, port)
     pace = _speed(speed)
     options = Options(
         order=CAUSAL if pace is None else PACED,
@@ -109,17 +111,20 @@ def replay(
         raise typer.Exit(DIFFERENT)
 
 
-def exchanges_of(capture: Path, ports: list[int] | None) -> list[Exchange]:
-    """The exchanges of a capture file; a bad option when there are none or it cannot be read."""
-    from mockraft.spark_replay.exchanges import read_exchanges
-    from mockraft.spark_replay.pcapng_packets import CaptureError
+def exchanges_of(command: str, capture: Path, ports: list[int] | None) -> list[Captured]:
+    """The exchanges of a capture file; a bad option when there are none or it cannot be read, here or at all."""
+    try:
+        from mockraft.spark_replay.exchanges import read_exchanges
+    except ModuleNotFoundError as error:
+        about = f"a capture is read with {error.name}, which is not installed: pip install 'mockraft[captures]'"
+        typer.echo(f"mockraft {command}: {about}", err=True)
+        raise typer.Exit(BAD_OPTION) from None
+    from mockraft.spark_replay.formats import CaptureError
 
     try:
-        exchanges = list(read_exchanges(capture, ports or ()))
-    except OSError as error:
-        raise typer.BadParameter(f"cannot read {capture}: {error.strerror}", param_hint="--capture") from None
+        exchanges = read_exchanges(capture, ports or ())
     except CaptureError as error:
-        raise typer.BadParameter(f"{capture}: {error}", param_hint="--capture") from None
+        raise typer.BadParameter(str(error), param_hint="--capture") from None
     if not exchanges:
         where = f" to port {', '.join(map(str, ports))}" if ports else ""
         raise typer.BadParameter(f"{capture} has no Kafka exchanges{where}", param_hint="--capture")
@@ -136,7 +141,7 @@ def _speed(text: str) -> float | None:
     return speed
 
 
-async def _with_progress(exchanges: list[Exchange], host: str, port: int, options: Options) -> Replayed:
+async def _with_progress(exchanges: list[Captured], host: str, port: int, options: Options) -> Replayed:
     from mockraft.spark_replay.regression.replay import LEFT_OUT
     from mockraft.spark_replay.regression.replay import replay as replay_exchanges
     from rich.console import Console

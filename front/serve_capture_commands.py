@@ -38,11 +38,10 @@ def register(app: typer.Typer) -> None:
 def serve_capture(capture: Capture, listen: Listen = "127.0.0.1:19093", port: Ports = None) -> None:
     """Serve; see ABOUT."""
     from mockraft.spark_replay.regression.capture_controller import CaptureController
-    from mockraft.spark_replay.regression.captured import of_exchanges
     from mockraft.spark_replay.regression.captured_answers import CapturedAnswers
 
     host, to_port = listen_address(listen)
-    answers = CapturedAnswers(of_exchanges(exchanges_of(capture, port)), host, to_port)
+    answers = CapturedAnswers(exchanges_of("serve-capture", capture, port), host, to_port)
     for (api, why), count in answers.left_out.items():
         typer.echo(f"left out: {count:,} {api}, {why}", err=True)
     try:

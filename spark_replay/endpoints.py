@@ -1,4 +1,4 @@
-"""Controllers' addresses in what a controller answers, and other addresses put in their place.
+"""Endpoints, controllers' addresses in what a controller answers, and other addresses put in their place.
 
 Brokers learn where the controllers are from answers (`NodeEndpoints`, DescribeQuorum, DescribeCluster) and, what counts
 after a restart, from the VotersRecord in the metadata log, which Fetch and FetchSnapshot bring as record batches. A
@@ -8,7 +8,7 @@ recording proxy that is not told everywhere is passed by. `Translate` gives the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from mockraft.wire import api_keys, messages, metadata_log_frame, record_batch
 from mockraft.wire.connection import write_response
@@ -16,6 +16,17 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.record_batch import BatchHeader
 from mockraft.wire.records.register_controller_record import RegisterControllerRecord
 from mockraft.wire.records.voters_record import VotersRecord
+
+
+class Endpoint(NamedTuple):
+    """An address and port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 Translate = Callable[[str, int], tuple[str, int]]
 

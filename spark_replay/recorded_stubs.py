@@ -13,9 +13,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from mockraft.spark_replay.exchanges import Exchange
 from mockraft.spark_replay.recording import Filter
-from mockraft.spark_replay.regression.captured import of_exchanges
+from mockraft.spark_replay.regression.captured import Captured
 from mockraft.spark_replay.regression.classes import NOT_SENT, is_volatile
 from mockraft.spark_replay.regression.plan import read_exchange
 from mockraft.wire import api_keys
@@ -40,7 +39,7 @@ class RecordedStubs(NamedTuple):
 
 
 def stubs_of(
-    exchanges: Iterable[Exchange],
+    exchanges: Iterable[Captured],
     *,
     kept: Filter | None = None,
     scopes: Collection[str] = SCOPES,
@@ -51,7 +50,7 @@ def stubs_of(
     """Make stubs of exchanges.
 
     Args:
-        exchanges: as `read_exchanges` gives them.
+        exchanges: in the order of sending, as `read_exchanges` gives them.
         kept: of which APIs.
         scopes: what a stub matches beside API and body: `version`, `clientId`.
         only_fields: names of request fields to match, in place of all that are not volatile.
@@ -60,7 +59,7 @@ def stubs_of(
     """
     left_out: Counter[tuple[str, str]] = Counter()
     answers: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {}
-    for exchange in of_exchanges(exchanges):
+    for exchange in exchanges:
         read = NOT_RECORDED.get(exchange.api_key) or read_exchange(exchange, kept or Filter())
         name = api_keys.name(exchange.api_key)
         if isinstance(read, str):

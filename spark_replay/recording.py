@@ -1,8 +1,8 @@
-"""A capture file while it is written: exchanges in pcapng, and beside it an index of one JSON line per exchange.
+"""What a proxy hears, and the capture file of it while it is written.
 
-Nothing here may stop the traffic: when the disk is full or a file reaches its limit, recording ends, says why in
-`ended`, and what comes after is only counted. Every packet is handed to the system when it comes, so that a file whose
-writer was killed is good up to its last packet.
+The file is pcapng; beside it is an index of one JSON line per exchange. Nothing here may stop the traffic: when the
+disk is full or a file reaches its limit, recording ends, says why in `ended`, and what comes after is only counted.
+Every packet is handed to the system when it comes: a file whose writer was killed is good up to its last packet.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import contextlib
 import io
 import json
 import os
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
-from mockraft.spark_replay.captures import Endpoint
+from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.wire import api_keys
 from mockraft.wire.connection import Request
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -56,49 +57,115 @@ class Filter(NamedTuple):
         return api_key not in self.without and (not self.only or api_key in self.only)
 
 
+class Heard(ABC):
+    """What is said through a proxy, counted. Of the APIs that `kept` keeps, each kind of Heard keeps it in its way.
+
+    `ended` says why no more is kept; None while all is.
+    """
+
+    def __init__(self, kept: Filter | None = None) -> None:
+        self.filter = kept or Filter()
+        self.ended: str | None = None
+        self.connections = self.requests = self.responses = 0
+        self.by_api: Counter[int] = Counter()
+
+    @property
+    @abstractmethod
+    def bytes_kept(self) -> int:
+        """How many bytes are kept."""
+
+    @abstractmethod
+    def connection(self, client: Endpoint, server: Endpoint, time_ns: int) -> HeardConnection:
+        """A connection between these two that begins now."""
+
+    def end(self, reason: str) -> None:
+        """Keep no more; what is kept is whole as it is."""
+        if self.ended is None:
+            self.ended = reason
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Hand everything that is held to the system."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Nothing more will be said."""
+
+
+class HeardConnection(ABC):
+    """One connection of what a proxy hears; both sides' frames are told here in the order in which they are said."""
+
+    def __init__(self, heard: Heard, client: Endpoint, server: Endpoint) -> None:
+        heard.connections += 1
+        self.heard = heard
+        self.number = heard.connections
+        self.client = client
+        self.server = server
+
+    def request(self, request: Request, time_ns: int) -> None:
+        """The client sent this. A SASL token is left out: that of PLAIN is a password."""
+        self.heard.requests += 1
+        self.heard.by_api[request.api_key] += 1
+        if not self.heard.filter.keeps(request.api_key):
+            return
+        if request.api_key == SaslAuthenticateRequest.api_key:
+            frame = request.frame[: request.body_offset] + SaslAuthenticateRequest().write(request.api_version)
+            request = request._replace(frame=frame)
+        self.keep_request(request, time_ns)
+
+    def response(self, api_key: int, frame: bytes, time_ns: int) -> None:
+        """The upstream controller answered with this."""
+        self.heard.responses += 1
+        if self.heard.filter.keeps(api_key):
+            self.keep_response(frame, time_ns)
+
+    @abstractmethod
+    def raw(self, from_client: bool, data: bytes, time_ns: int) -> None:
+        """Bytes that are no frames of Kafka's, or encrypted ones."""
+
+    @abstractmethod
+    def closed(self, time_ns: int) -> None:
+        """The connection ended."""
+
+    @abstractmethod
+    def keep_request(self, request: Request, time_ns: int) -> None:
+        """Keep a request."""
+
+    @abstractmethod
+    def keep_response(self, frame: bytes, time_ns: int) -> None:
+        """Keep the response to one of the requests."""
+
+
 class _Asked(NamedTuple):
     request: Request
     offset: int
     time_ns: int
 
 
-class RecordedConnection:
-    """One connection of a recording: what each side says goes into the file, in the order in which it is told here."""
+class RecordedConnection(HeardConnection):
+    """One connection of a capture file."""
 
-    def __init__(self, recording: Recording, number: int, client: Endpoint, server: Endpoint, time_ns: int) -> None:
+    def __init__(self, recording: Recording, client: Endpoint, server: Endpoint, time_ns: int) -> None:
+        super().__init__(recording, client, server)
         self.recording = recording
-        self.number = number
-        self.client = client
-        self.server = server
         self.flow = recording.writer.connect(client, server, time_ns)
         self.asked: dict[int, _Asked] = {}
 
-    def request(self, request: Request, time_ns: int) -> None:
-        """The client sent this. A SASL token is left out: that of PLAIN is a password."""
-        recording = self.recording
-        recording.requests += 1
-        recording.by_api[request.api_key] += 1
-        if not recording.filter.keeps(request.api_key):
-            return
+    def keep_request(self, request: Request, time_ns: int) -> None:
+        """Write a request."""
         frame = request.frame
-        if request.api_key == SaslAuthenticateRequest.api_key:
-            frame = frame[: request.body_offset] + SaslAuthenticateRequest().write(request.api_version)
-        offset = recording.writer.send(self.flow, True, len(frame).to_bytes(4) + frame, time_ns)
+        offset = self.recording.writer.send(self.flow, True, len(frame).to_bytes(4) + frame, time_ns)
         self.asked[request.correlation_id] = _Asked(request._replace(frame=b""), offset, time_ns)
 
-    def response(self, api_key: int, frame: bytes, time_ns: int) -> None:
-        """The upstream controller answered with this."""
-        recording = self.recording
-        recording.responses += 1
-        if not recording.filter.keeps(api_key):
-            return
+    def keep_response(self, frame: bytes, time_ns: int) -> None:
+        """Write a response, and the line of its exchange."""
         asked = self.asked.pop(int.from_bytes(frame[:4], signed=True), None)
-        offset = recording.writer.send(self.flow, False, len(frame).to_bytes(4) + frame, time_ns)
+        offset = self.recording.writer.send(self.flow, False, len(frame).to_bytes(4) + frame, time_ns)
         if asked is not None:
-            recording.index(self, asked.request, asked.offset, asked.time_ns, offset, time_ns)
+            self.recording.index(self, asked.request, asked.offset, asked.time_ns, offset, time_ns)
 
     def raw(self, from_client: bool, data: bytes, time_ns: int) -> None:
-        """Bytes that are no frames of Kafka's, or encrypted ones."""
+        """Write bytes that are no frames of Kafka's, or encrypted ones."""
         self.recording.writer.send(self.flow, from_client, data, time_ns)
 
     def closed(self, time_ns: int) -> None:
@@ -144,7 +211,7 @@ class _WholeWrites(io.RawIOBase):
         super().close()
 
 
-class Recording:
+class Recording(Heard):
     """An open capture file `path` and its index `path` + `.index.jsonl`.
 
     Args:
@@ -157,13 +224,10 @@ class Recording:
     """
 
     def __init__(self, path: Path, *, bytes_max: int | None = None, kept: Filter | None = None) -> None:
+        super().__init__(kept)
         self.path = path
         self.index_path = path.with_name(path.name + INDEX_SUFFIX)
-        self.filter = kept or Filter()
         self.bytes_max = bytes_max
-        self.ended: str | None = None
-        self.connections = self.requests = self.responses = 0
-        self.by_api: Counter[int] = Counter()
         self._lines: list[str] = []
         self._file = _WholeWrites(self, path)
         self._index = _WholeWrites(self, self.index_path)
@@ -173,19 +237,13 @@ class Recording:
             raise OSError(self.ended)
 
     @property
-    def bytes_written(self) -> int:
+    def bytes_kept(self) -> int:
         """Size of the capture file."""
         return self._file.size
 
     def connection(self, client: Endpoint, server: Endpoint, time_ns: int) -> RecordedConnection:
         """A connection between these two that begins now."""
-        self.connections += 1
-        return RecordedConnection(self, self.connections, client, server, time_ns)
-
-    def end(self, reason: str) -> None:
-        """Record no more; the file is whole as it is."""
-        if self.ended is None:
-            self.ended = reason
+        return RecordedConnection(self, client, server, time_ns)
 
     def flush(self) -> None:
         """Write the lines of the index that are held."""

@@ -16,9 +16,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
 
-from mockraft.spark_replay.captures import Endpoint
-from mockraft.spark_replay.endpoints import SPEAK_OF_CONTROLLERS, translate_message, translate_response
-from mockraft.spark_replay.recording import RecordedConnection, Recording
+from mockraft.spark_replay.endpoints import SPEAK_OF_CONTROLLERS, Endpoint, translate_message, translate_response
+from mockraft.spark_replay.recording import Heard, HeardConnection
 from mockraft.spark_replay.snapshot_positions import SnapshotPositions
 from mockraft.wire import api_keys
 from mockraft.wire.connection import FrameReader, Request, parse_request, read_response, write_request, write_response
@@ -46,7 +45,7 @@ class RecordingProxy:
 
     def __init__(
         self,
-        recording: Recording,
+        recording: Heard,
         upstreams: Sequence[Endpoint],
         *,
         host: str = "127.0.0.1",
@@ -179,7 +178,7 @@ class _FromClient(_Side):
         self.other = _FromUpstream(self)
         self.pending: dict[int, Request] = {}
         self.snapshot_positions: dict[int, dict[int, int]] = {}
-        self.recorded: RecordedConnection | None = None
+        self.recorded: HeardConnection | None = None
         self.early = bytearray()
         self.has_begun = self.is_opaque = self.logs_in_bare = self.has_said_all = False
         self._dialling: asyncio.Task[None] | None = None

@@ -120,4 +120,5 @@ def _open(path: str) -> IO[bytes]:
         opened: IO[bytes] = file_system.open_input_file(name)
         return opened
     except (OSError, ValueError) as error:
-        raise CaptureError(f"cannot be opened: {error}", path) from error
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise CaptureError(f"cannot be opened: {why}", path) from error

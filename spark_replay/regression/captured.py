@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mockraft.wire import api_keys, messages
@@ -13,7 +12,6 @@ from mockraft.wire.messages.response_header import ResponseHeader
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from mockraft.spark_replay.exchanges import Exchange
 
 ROWS_AT_ONCE = 256
 
@@ -77,13 +75,6 @@ def read_frame(frame: bytes, api_key: int, api_version: int) -> Any:
     return read_response_body(frame, offset, api_key, api_version)
 
 
-def of_exchanges(exchanges: Iterable[Exchange]) -> list[Captured]:
-    """Exchanges of `read_exchanges`, in the order of sending and numbered by it."""
-    given = list(exchanges)
-    given.sort(key=lambda each: each.request.last_time_ns if each.request else 0)
-    return [_of_exchange(number, exchange) for number, exchange in enumerate(given, start=1)]
-
-
 def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Captured]:
     """Rows of `schemas.EXCHANGES`, numbered as they come; they are in the order of sending already.
 
@@ -107,31 +98,3 @@ def to_batch(exchanges: Iterable[Captured]) -> pa.RecordBatch:
 
     rows = [each._asdict() | {"latency_ns": each.latency_ns} for each in exchanges]
     return pa.RecordBatch.from_pylist(rows, schema=EXCHANGES)
-
-
-def _of_exchange(number: int, exchange: Exchange) -> Captured:
-    request, response = exchange.request, exchange.response
-    frame = request or response
-    assert frame is not None
-    client, server = frame.connection.client, frame.connection.server
-    key = " ".join(map(str, sorted(frame.connection[:2])))
-    sent_ns = request.last_time_ns if request else 0
-    return Captured(
-        number,
-        int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big", signed=True),
-        frame.connection.incarnation,
-        client.host,
-        client.port,
-        server.host,
-        server.port,
-        exchange.api_key,
-        exchange.api_version,
-        exchange.correlation_id,
-        None,
-        request.number if request else None,
-        response.number if response else None,
-        sent_ns,
-        max(response.last_time_ns, sent_ns) if response else None,
-        request.data if request else None,
-        response.data if response else None,
-    )

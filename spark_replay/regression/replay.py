@@ -13,9 +13,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from mockraft.spark_replay.exchanges import Exchange
 from mockraft.spark_replay.recording import Filter
-from mockraft.spark_replay.regression.captured import Captured, of_exchanges, read_frame
+from mockraft.spark_replay.regression.captured import Captured, read_frame
 from mockraft.spark_replay.regression.classes import CLUSTER_ID
 from mockraft.spark_replay.regression.diff import VOLATILE_OK, Difference
 from mockraft.spark_replay.regression.plan import CAUSAL, CONNECTION, ORDERS, Step, Survey, steps, survey
@@ -106,7 +105,7 @@ class Options(NamedTuple):
 
 
 async def replay(
-    exchanges: Iterable[Exchange | Captured],
+    exchanges: Iterable[Captured],
     host: str,
     port: int,
     options: Options | None = None,
@@ -118,9 +117,7 @@ async def replay(
     Raises:
         DisconnectedError: nobody answers at host and port.
     """
-    given = list(exchanges)
-    captured = [each for each in given if isinstance(each, Captured)]
-    captured = captured or of_exchanges(each for each in given if isinstance(each, Exchange))
+    captured = list(exchanges)
     outcomes: list[Outcome] = []
     left_out: Counter[tuple[str, str]] = Counter()
 

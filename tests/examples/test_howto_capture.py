@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.spark_replay.captures import Endpoint
+from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.recording import Recording
 from mockraft.spark_replay.recording_proxy import RecordingProxy

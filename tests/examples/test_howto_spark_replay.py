@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mockraft import Controller
 from mockraft.spark_replay.exchanges import read_exchanges
-from mockraft.spark_replay.regression.captured import of_exchanges, to_batch
+from mockraft.spark_replay.regression.captured import to_batch
 from mockraft.spark_replay.regression.session_replay import Run, replay_session
 from mockraft.spark_replay.regression.targets import Endpoint
 from mockraft.spark_replay.schemas import REPLAY_RESULTS
@@ -13,7 +13,7 @@ CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
 
 
 def test_howto_replay_a_session() -> None:
-    captured = of_exchanges(read_exchanges(CAPTURE, {19093}))[:60]
+    captured = read_exchanges(CAPTURE, {19093})[:60]
     with Controller.sync() as controller:
         host, port = controller.host, controller.port
         for results, diffs in replay_session([to_batch(captured)], Run("night", Endpoint(host, port)), "cluster"):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from mockraft import Controller
 from mockraft.child_process import free_port
-from mockraft.spark_replay.captures import Endpoint
+from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.wire.client import DisconnectedError, connect
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest

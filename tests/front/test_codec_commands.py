@@ -2,12 +2,12 @@ import io
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
 from mockraft import codec_commands
-from mockraft.spark_replay.exchanges import Exchange, read_exchanges
+from mockraft.spark_replay.exchanges import read_exchanges
+from mockraft.spark_replay.regression.captured import Captured
 from mockraft.wire import record_batch
 from typer.testing import CliRunner, Result
 
@@ -30,12 +30,13 @@ def run(*arguments: str, stdin: str | bytes | None = None) -> Result:
 
 
 @pytest.fixture(scope="module")
-def exchanges() -> list[Exchange]:
+def exchanges() -> list[Captured]:
     return [e for e in read_exchanges(CAPTURES / "controller-4.3.1.pcap") if e.request and e.response]
 
 
-def whole(frame: Any) -> str:
-    return (len(frame.data).to_bytes(4) + frame.data).hex()
+def whole(frame: bytes | None) -> str:
+    assert frame is not None
+    return (len(frame).to_bytes(4) + frame).hex()
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_encodes_what_it_decodes() -> None:
     assert raw.stdout_bytes == bytes.fromhex(HEARTBEAT)
 
 
-def test_every_captured_frame_is_encoded_again_from_its_json(exchanges: list[Exchange]) -> None:
+def test_every_captured_frame_is_encoded_again_from_its_json(exchanges: list[Captured]) -> None:
     seen: set[tuple[int, int]] = set()
     for exchange in exchanges:
         if (exchange.api_key, exchange.api_version) in seen:
@@ -114,8 +115,8 @@ def test_explain_lays_the_bytes_out() -> None:
     assert rows[-1] == ["✓", "BrokerHeartbeatResponse", "v1:", "10", "bytes,", "all", "of", "them", "read"]
 
 
-def test_explain_nests_fields_and_opens_records(exchanges: list[Exchange]) -> None:
-    fetch = next(e for e in exchanges if e.api_key == 1 and e.response and 150 < len(e.response.data) < 400)
+def test_explain_nests_fields_and_opens_records(exchanges: list[Captured]) -> None:
+    fetch = next(e for e in exchanges if e.api_key == 1 and e.response and 150 < len(e.response) < 400)
     result = run("explain", "--response", "Fetch", "--version", "18", "--frame", "-", stdin=whole(fetch.response))
     assert result.exit_code == 0
     fields = [line[33:66].rstrip() for line in result.stdout.splitlines()]
@@ -124,7 +125,7 @@ def test_explain_nests_fields_and_opens_records(exchanges: list[Exchange]) -> No
 
 
 @pytest.mark.parametrize("columns", [60, 80, 110, 200])
-def test_values_are_seen_however_narrow_the_terminal(columns: int, exchanges: list[Exchange]) -> None:
+def test_values_are_seen_however_narrow_the_terminal(columns: int, exchanges: list[Captured]) -> None:
     from mockraft.explain_view import show
     from mockraft.wire.explain import explain_request
     from rich.console import Console
@@ -239,7 +240,7 @@ def test_json_that_does_not_fit_is_exit_code_1(arguments: tuple[str, ...], compl
     assert complaint in result.stderr
 
 
-def test_wrong_bytes_are_met_with_what_they_would_be(exchanges: list[Exchange]) -> None:
+def test_wrong_bytes_are_met_with_what_they_would_be(exchanges: list[Captured]) -> None:
     heartbeat = next(e for e in exchanges if e.api_key == 63)
     framed = run("decode", "--request", "63", "--version", "2", whole(heartbeat.request))
     assert "try it with --frame: they are a whole frame" in framed.stderr
@@ -253,11 +254,11 @@ def test_wrong_bytes_are_met_with_what_they_would_be(exchanges: list[Exchange]) 
     assert "try it with --response" in explained.stdout
 
 
-def whole_body(exchanges: list[Exchange], api_key: int) -> str:
+def whole_body(exchanges: list[Captured], api_key: int) -> str:
     request = next(e.request for e in exchanges if e.api_key == api_key)
     assert request is not None
-    client_id_bytes = int.from_bytes(request.data[8:10])
-    return request.data[10 + client_id_bytes + 1 :].hex()
+    client_id_bytes = int.from_bytes(request[8:10])
+    return request[10 + client_id_bytes + 1 :].hex()
 
 
 @pytest.mark.parametrize("command", ["decode", "encode", "explain"])

@@ -60,7 +60,7 @@ def test_a_difference_is_shown_with_both_values_and_is_exit_code_1(tmp_path: Pat
         (["--speed", "fast"], "'fast' is neither max nor a number over 0"),
         (["--speed", "0"], "neither max nor a number over 0"),
         (["--filter", "Nope"], "there is no API 'Nope'"),
-        (["--capture", "no.pcap"], "cannot read no.pcap: No such file or directory"),
+        (["--capture", "no.pcap"], "no.pcap: cannot be opened: No such file or directory"),
         (["--capture", __file__], "not a pcap or pcapng file"),
         (["--port", "1"], "has no Kafka exchanges to port 1"),
     ],

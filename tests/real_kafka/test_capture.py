@@ -13,8 +13,9 @@ from mockraft import Controller
 from mockraft.child_process import ChildProcess, free_port
 from mockraft.kafka_processes import KafkaBroker, KafkaController, random_uuid
 from mockraft.server.stubs.stub import stub
-from mockraft.spark_replay.captures import Endpoint
-from mockraft.spark_replay.exchanges import Exchange, read_exchanges
+from mockraft.spark_replay.endpoints import Endpoint
+from mockraft.spark_replay.exchanges import read_exchanges
+from mockraft.spark_replay.regression.captured import Captured
 from mockraft.spark_replay.regression.replay import replay
 from mockraft.spark_replay.regression.summary import report
 from mockraft.wire import api_keys
@@ -23,7 +24,7 @@ from mockraft.wire.connection import parse_request
 pytestmark = pytest.mark.real_kafka
 
 
-class Captured:
+class TwoLives:
     """The file, the controller's address, and the ports at the other end of the broker's connections by life."""
 
     def __init__(self, path: Path, controller: Endpoint, proxy: Endpoint) -> None:
@@ -31,18 +32,18 @@ class Captured:
         self.controller = controller
         self.proxy = proxy
         self.ports_seen: list[set[int]] = []
-        self.exchanges: list[Exchange] = []
+        self.exchanges: list[Captured] = []
 
 
 @pytest.fixture(scope="module")
-def captured(tmp_path_factory: pytest.TempPathFactory, create_topic: Callable[..., None]) -> Captured:
+def captured(tmp_path_factory: pytest.TempPathFactory, create_topic: Callable[..., None]) -> TwoLives:
     """A broker starts, gets a topic, restarts and gets another one."""
     folder = tmp_path_factory.mktemp("captured")
     cluster_id = random_uuid()
     controller = KafkaController(folder / "controller", cluster_id)
     controller.format()
     proxy_port = free_port()
-    found = Captured(
+    found = TwoLives(
         folder / "run.pcapng", Endpoint(controller.host, controller.port), Endpoint("127.0.0.1", proxy_port)
     )
     proxy = ChildProcess("mockraft capture", folder / "capture.log")
@@ -65,7 +66,7 @@ def captured(tmp_path_factory: pytest.TempPathFactory, create_topic: Callable[..
     finally:
         for process in (broker, proxy, controller):
             process.kill()
-    found.exchanges = list(read_exchanges(found.path))
+    found.exchanges = read_exchanges(found.path)
     return found
 
 
@@ -73,13 +74,13 @@ def remote_ports(broker: KafkaBroker) -> set[int]:
     return {each.raddr.port for each in psutil.Process(broker.pid).net_connections("tcp") if each.raddr}
 
 
-def test_all_connections_go_through_the_proxy_also_after_a_restart(captured: Captured) -> None:
+def test_all_connections_go_through_the_proxy_also_after_a_restart(captured: TwoLives) -> None:
     for ports in captured.ports_seen:
         assert captured.proxy.port in ports
         assert captured.controller.port not in ports
 
 
-def test_the_file_has_both_lives_of_the_broker_whole(captured: Captured) -> None:
+def test_the_file_has_both_lives_of_the_broker_whole(captured: TwoLives) -> None:
     counts = Counter(api_keys.name(each.api_key) for each in captured.exchanges)
     assert counts["BrokerRegistration"] >= 2  # once more while its old session lasts
     assert counts["Envelope"] >= 2
@@ -88,17 +89,17 @@ def test_the_file_has_both_lives_of_the_broker_whole(captured: Captured) -> None
     assert unanswered.isdisjoint({"BrokerRegistration", "Envelope"})
 
 
-def first_life(captured: Captured) -> list[Exchange]:
+def first_life(captured: TwoLives) -> list[Captured]:
     """Until the broker registers again: that waits nine seconds for the old session, which full speed does not."""
     sent_ns = sorted(
-        each.request.last_time_ns
+        each.request_ts_ns
         for each in captured.exchanges
         if each.request and each.api_key == api_keys.BROKER_REGISTRATION
     )
-    return [each for each in captured.exchanges if each.request and each.request.last_time_ns < sent_ns[1]]
+    return [each for each in captured.exchanges if each.request and each.request_ts_ns < sent_ns[1]]
 
 
-async def test_mockraft_answers_what_the_real_controller_answered(captured: Captured) -> None:
+async def test_mockraft_answers_what_the_real_controller_answered(captured: TwoLives) -> None:
     exchanges = first_life(captured)
     async with Controller() as controller:
         found = report(await replay(exchanges, controller.host, controller.port))
@@ -112,7 +113,7 @@ async def test_mockraft_answers_what_the_real_controller_answered(captured: Capt
     }
 
 
-async def test_a_controller_that_lies_once_is_found_out(captured: Captured) -> None:
+async def test_a_controller_that_lies_once_is_found_out(captured: TwoLives) -> None:
     async with Controller() as controller:
         lie = stub("BrokerRegistration").once().change(response={"errorCode": 35})
         controller.running.node.script.rack.add(lie)
@@ -120,10 +121,10 @@ async def test_a_controller_that_lies_once_is_found_out(captured: Captured) -> N
     assert ("BrokerRegistration", "errorCode", 0, 35) in [each[:4] for each in found.findings]
 
 
-def test_the_file_has_the_controllers_own_address_as_it_said_it(captured: Captured) -> None:
+def test_the_file_has_the_controllers_own_address_as_it_said_it(captured: TwoLives) -> None:
     fetches = [each for each in captured.exchanges if each.api_key == api_keys.FETCH and each.response]
-    said = b"".join(each.response.data for each in fetches if each.response)
+    said = b"".join(each.response for each in fetches if each.response)
     assert captured.controller.port.to_bytes(2) in said
-    assert {each.request.connection.server for each in fetches if each.request} == {captured.controller}
-    client_ids = {parse_request(each.request.data).client_id for each in captured.exchanges if each.request}
+    assert {Endpoint(each.server, each.server_port) for each in fetches} == {captured.controller}
+    client_ids = {parse_request(each.request).client_id for each in captured.exchanges if each.request}
     assert {"raft-client-1", "1"} <= client_ids

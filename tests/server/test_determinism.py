@@ -21,8 +21,8 @@ def captured_requests() -> list[tuple[int, bytes]]:
     requests = []
     for exchange in read_exchanges(CAPTURE):
         if exchange.request is not None:
-            connection_id = connections.setdefault(exchange.request.connection, len(connections) + 1)
-            data = exchange.request.data
+            connection_id = connections.setdefault(exchange.connection, len(connections) + 1)
+            data = exchange.request
             requests.append((connection_id, len(data).to_bytes(4, "big") + data))
     return requests
 

@@ -50,7 +50,7 @@ def node() -> Node:
 def corpus() -> list[bytes]:
     """Requests of real brokers and tools, and every API in every version with its defaults."""
     captured = {
-        exchange.request.data for exchange in read_exchanges(CAPTURE) if exchange.request and exchange.api_key in APIS
+        exchange.request for exchange in read_exchanges(CAPTURE) if exchange.request and exchange.api_key in APIS
     }
     defaults = [
         write_request(messages.request(api.api_key)(), version, 1, "test")[4:]

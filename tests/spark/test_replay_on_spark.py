@@ -8,7 +8,7 @@ import pytest
 from mockraft import Controller
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.recording import Filter
-from mockraft.spark_replay.regression.captured import Captured, of_exchanges, to_batch
+from mockraft.spark_replay.regression.captured import Captured, to_batch
 from mockraft.spark_replay.regression.driver_line import DriverLine
 from mockraft.spark_replay.regression.replay import Options
 from mockraft.spark_replay.regression.rules import Override, Rules
@@ -24,7 +24,7 @@ KEPT = Options(kept=Filter.parse(["ApiVersions,BrokerRegistration,BrokerHeartbea
 @pytest.fixture(scope="module")
 def captured(controller_capture: str) -> list[Captured]:
     """Until a broker registers anew, so that no time has to pass."""
-    found = of_exchanges(read_exchanges(controller_capture, {19093}))
+    found = read_exchanges(controller_capture, {19093})
     return found[:150]
 
 

@@ -6,11 +6,12 @@ from typing import Any
 from mockraft import Controller
 from mockraft.server.controller.features import supported_features
 from mockraft.server.stubs.stub import Stub
-from mockraft.spark_replay.captures import Endpoint
-from mockraft.spark_replay.exchanges import Exchange, read_exchanges
+from mockraft.spark_replay.endpoints import Endpoint
+from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.recorded_stubs import stubs_of
 from mockraft.spark_replay.recording import Filter, Recording
 from mockraft.spark_replay.recording_proxy import RecordingProxy
+from mockraft.spark_replay.regression.captured import Captured
 from mockraft.wire.client import connect
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
@@ -51,14 +52,14 @@ async def talk(port: int, cluster_id: str) -> list[Any]:
     return [to_json(each, each.max_version) for each in answers]
 
 
-async def recorded(tmp_path: Path) -> tuple[list[Any], list[Exchange]]:
+async def recorded(tmp_path: Path) -> tuple[list[Any], list[Captured]]:
     path = tmp_path / "run.pcapng"
     async with (
         Controller(seed=4) as controller,
         RecordingProxy(Recording(path), [Endpoint(controller.host, controller.port)]) as proxy,
     ):
         answers = await talk(int(proxy.bootstrap.rpartition(":")[2]), controller.cluster_id)
-    return answers, list(read_exchanges(path))
+    return answers, read_exchanges(path)
 
 
 async def served(controller: Controller, stubs: list[dict[str, Any]]) -> None:

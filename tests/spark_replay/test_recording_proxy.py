@@ -12,8 +12,9 @@ import pytest
 from mockraft import Controller, Quorum, SimulatedBroker
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.child_process import free_port
-from mockraft.spark_replay.captures import Endpoint, read_packets, read_segments
+from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
+from mockraft.spark_replay.heard_exchanges import HeardExchanges
 from mockraft.spark_replay.recording import INDEX_SUFFIX, Filter, Recording
 from mockraft.spark_replay.recording_proxy import RecordingProxy
 from mockraft.wire import api_keys, record_batch
@@ -24,6 +25,8 @@ from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, F
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from mockraft.wire.records.voters_record import VotersRecord
+
+from .formats.segment_rows import counts, rows
 
 
 def proxied(path: Path, *upstreams: Endpoint, **options: Any) -> RecordingProxy:
@@ -48,11 +51,11 @@ async def test_a_broker_runs_behind_the_proxy_and_every_exchange_is_in_the_file_
         await run_a_broker(proxy.bootstrap, controller)
         direct = Counter(each.api_key for each in controller.journal.exchanges())
         upstream = upstream_of(controller)
-    exchanges = list(read_exchanges(path))
+    exchanges = read_exchanges(path)
     answered = Counter(each.api_key for each in exchanges if each.response)
     assert direct - answered == Counter()
     assert direct[api_keys.BROKER_REGISTRATION] == 1
-    assert {each.request.connection.server for each in exchanges if each.request} == {upstream}
+    assert {Endpoint(each.server, each.server_port) for each in exchanges} == {upstream}
     lines = [json.loads(line) for line in (tmp_path / ("run.pcapng" + INDEX_SUFFIX)).read_text().splitlines()]
     assert Counter(line["apiKey"] for line in lines) == Counter(each.api_key for each in exchanges)
     with path.open("rb") as file:
@@ -73,7 +76,7 @@ async def test_no_answer_names_the_controller_itself_and_the_file_has_what_it_re
     said = {each.api_key: each for each in read_exchanges(path)}
     fetch = said[api_keys.FETCH]
     assert fetch.response is not None
-    really = read_response(fetch.response.data, api_keys.FETCH, fetch.api_version)
+    really = read_response(fetch.response, api_keys.FETCH, fetch.api_version)
     assert voters_in(really) == [upstream]
     assert [Endpoint(node.host, node.port) for node in really.node_endpoints] == [upstream]
 
@@ -130,10 +133,8 @@ async def test_on_a_full_disk_recording_ends_and_says_so_and_the_traffic_goes_on
         await run_a_broker(proxy.bootstrap, controller)
         assert proxy.recording.ended is not None
         assert "No space left on device" in proxy.recording.ended
-    with path.open("rb") as file:
-        packets = list(read_packets(file))
-    assert len(packets) > 5
-    assert file.closed
+    assert len(rows(path)) > 5
+    assert counts(path) == {}
 
 
 def test_a_disk_that_is_full_from_the_start_is_an_error_at_once(tmp_path: Path) -> None:
@@ -159,8 +160,8 @@ async def test_encrypted_bytes_go_through_and_into_the_file_as_they_are(tmp_path
         assert await reader.read() == hello
         writer.close()
     server.close()
-    assert [segment.payload for segment in read_segments(path) if segment.payload] == [hello, hello]
-    assert list(read_exchanges(path)) == []
+    assert [row.payload for row in rows(path) if row.payload] == [hello, hello]
+    assert read_exchanges(path) == []
 
 
 async def test_what_is_no_kafka_frame_ends_the_connection_as_kafka_does(tmp_path: Path) -> None:
@@ -193,6 +194,41 @@ def test_a_password_does_not_reach_the_file(tmp_path: Path) -> None:
     assert b"secret" not in recording.path.read_bytes()
     (exchange,) = read_exchanges(recording.path)
     assert exchange.api_key == api_keys.SASL_AUTHENTICATE
+
+
+async def test_what_is_kept_in_memory_is_what_the_file_would_have(tmp_path: Path) -> None:
+    path = tmp_path / "run.pcapng"
+    heard = HeardExchanges()
+    async with (
+        Controller() as controller,
+        RecordingProxy(heard, [upstream_of(controller)]) as before,
+        proxied(path, before.listeners[upstream_of(controller)]) as proxy,
+    ):
+        client = await connect(*proxy.listeners[before.listeners[upstream_of(controller)]], client_id="a-test")
+        for _ in range(3):
+            await client.send(DescribeClusterRequest(endpoint_type=2))
+        await client.close()
+    read = read_exchanges(path)
+    for name in ("number", "client_id", "api_key", "request_frame_no", "request"):
+        assert [getattr(each, name) for each in heard.exchanges] == [getattr(each, name) for each in read]
+    assert [each.response_frame_no for each in heard.exchanges] == [0, 1, 2, 3]
+    assert all(each.response and each.latency_ns for each in heard.exchanges)
+
+
+def test_what_is_kept_in_memory_has_limits_and_no_passwords() -> None:
+    heard = HeardExchanges(bytes_max=100, exchanges_max=1)
+    connection = heard.connection(Endpoint("127.0.0.1", 1), Endpoint("127.0.0.1", 2), 0)
+    login = write_request(SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret"), 2, 1, "c")[4:]
+    connection.request(parse_request(login), 0)
+    assert b"secret" not in (heard.exchanges[0].request or b"secret")
+    for number in range(2, 20):
+        connection.request(parse_request(write_request(DescribeClusterRequest(), 1, number, "c")[4:]), number)
+        connection.response(api_keys.DESCRIBE_CLUSTER, number.to_bytes(4), number)
+    assert len(heard.exchanges) == 1
+    assert 0 < heard.not_kept[api_keys.DESCRIBE_CLUSTER] < 10
+    assert heard.bytes_kept <= 100
+    assert heard.ended == "the recording has reached its limit of 100 bytes"
+    assert heard.requests == 19
 
 
 @pytest.mark.parametrize("text", ["Heartbeats", "!Fetsch"])
@@ -297,7 +333,7 @@ async def test_a_controller_that_speaks_first_is_recorded(tmp_path: Path) -> Non
         reader, writer = await asyncio.open_connection(*proxy.listeners[upstream])
         assert await reader.read() == said
         writer.close()
-    assert [segment.payload for segment in read_segments(path) if segment.payload] == [said]
+    assert [row.payload for row in rows(path) if row.payload] == [said]
 
 
 async def test_a_listener_that_was_not_served_yet_is_closed_with_the_proxy(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.spark_replay.exchanges import Exchange, read_exchanges
+from mockraft.spark_replay.exchanges import read_exchanges
+from mockraft.spark_replay.regression.captured import Captured
 from mockraft.wire import api_keys, messages, metadata_log_frame, record_batch, records, schema_reading
 
 CAPTURES = Path(__file__).parents[1] / "captures"
@@ -21,8 +22,8 @@ CONTROL_RECORDS = {
 
 
 @pytest.fixture(scope="module", params=["controller-4.3.1", "brokers-4.3.1"])
-def exchanges(request: pytest.FixtureRequest) -> list[Exchange]:
-    return list(read_exchanges(CAPTURES / f"{request.param}.pcap"))
+def exchanges(request: pytest.FixtureRequest) -> list[Captured]:
+    return read_exchanges(CAPTURES / f"{request.param}.pcap")
 
 
 def rewritten(cls: Any, frame: bytes, header_class: Any, header_version: int, version: int) -> tuple[Any, bytes]:
@@ -49,14 +50,14 @@ def reread_response(frame: bytes, api_key: int, version: int) -> Any:
     return body
 
 
-def test_every_frame_decodes_and_re_encodes_to_the_same_bytes(exchanges: list[Exchange]) -> None:
+def test_every_frame_decodes_and_re_encodes_to_the_same_bytes(exchanges: list[Captured]) -> None:
     frames = 0
     for exchange in exchanges:
         if exchange.request is not None:
-            reread_request(exchange.request.data, exchange.api_key, exchange.api_version)
+            reread_request(exchange.request, exchange.api_key, exchange.api_version)
             frames += 1
         if exchange.response is not None:
-            reread_response(exchange.response.data, exchange.api_key, exchange.api_version)
+            reread_response(exchange.response, exchange.api_key, exchange.api_version)
             frames += 1
     assert frames in (1726, 931)
 
@@ -66,8 +67,8 @@ def test_requests_inside_envelopes_re_encode_to_the_same_bytes() -> None:
     for exchange in read_exchanges(CAPTURES / "controller-4.3.1.pcap"):
         if exchange.api_key != api_keys.ENVELOPE or exchange.request is None or exchange.response is None:
             continue
-        request = reread_request(exchange.request.data, exchange.api_key, exchange.api_version)
-        response = reread_response(exchange.response.data, exchange.api_key, exchange.api_version)
+        request = reread_request(exchange.request, exchange.api_key, exchange.api_version)
+        response = reread_response(exchange.response, exchange.api_key, exchange.api_version)
         api_key, version = (int.from_bytes(request.request_data[i : i + 2]) for i in (0, 2))
         reread_request(request.request_data, api_key, version)
         reread_response(response.response_data, api_key, version)
@@ -111,7 +112,7 @@ def test_metadata_batches_re_encode_to_the_same_bytes() -> None:
 def metadata_batches() -> Iterator[bytes]:
     for exchange in read_exchanges(CAPTURES / "controller-4.3.1.pcap"):
         if exchange.api_key == api_keys.FETCH and exchange.response is not None:
-            response = reread_response(exchange.response.data, exchange.api_key, exchange.api_version)
+            response = reread_response(exchange.response, exchange.api_key, exchange.api_version)
             for topic in response.responses:
                 assert topic.topic_id == METADATA_TOPIC_ID
                 yield from (partition.records for partition in topic.partitions if partition.records)

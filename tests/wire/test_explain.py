@@ -3,7 +3,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from mockraft.spark_replay.exchanges import Frame, read_exchanges
+from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.wire import api_keys, explain, metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.explain import Explanation
@@ -26,8 +26,8 @@ def values(explanation: Explanation) -> dict[str, str]:
     return {line.path: line.value for line in explanation.lines}
 
 
-def whole(frame: Frame) -> bytes:
-    return len(frame.data).to_bytes(4) + frame.data
+def whole(frame: bytes) -> bytes:
+    return len(frame).to_bytes(4) + frame
 
 
 def test_says_what_every_byte_is() -> None:
@@ -168,7 +168,7 @@ def test_mutated_frames_and_batches_are_explained_without_a_crash() -> None:
             for _ in range(10):
                 data = bytearray(whole(frame))
                 data[chance.randrange(4, len(data))] = chance.randrange(256)
-                if frame.from_client:
+                if frame is exchange.request:
                     explanation = explain.explain_request(bytes(data))
                 else:
                     explanation = explain.explain_response(exchange.api_key, exchange.api_version, bytes(data))

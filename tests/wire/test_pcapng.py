@@ -5,10 +5,12 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
-from mockraft.spark_replay.captures import Endpoint, read_segments
-from mockraft.spark_replay.tcp_streams import Connection, reassemble
+from mockraft.spark_replay.formats import packets, read_segments
+from mockraft.spark_replay.streams.runs import make_runs
 from mockraft.wire.pcapng import SEGMENT_BYTES_MAX, PcapngWriter
 
 CLIENT, SERVER = ("127.0.0.1", 40_000), ("127.0.0.2", 9093)
@@ -29,6 +31,11 @@ def written(path: Path, client: tuple[str, int] = CLIENT, server: tuple[str, int
     return offsets
 
 
+def runs(path: Path) -> list[dict[str, Any]]:
+    """What each side said, one row a stretch of bytes."""
+    return pa.Table.from_batches([make_runs(segments) for segments in read_segments(path)]).to_pylist()
+
+
 @pytest.mark.parametrize(
     ("client", "server"),
     [(CLIENT, SERVER), (("::1", 40_000), ("fd00::2", 9093)), (("127.0.0.1", 40_000), ("fd00::2", 9093))],
@@ -38,12 +45,13 @@ def test_what_each_side_said_is_read_back_with_its_times(
 ) -> None:
     path = tmp_path / "x.pcapng"
     written(path, client, server)
-    chunks = list(reassemble(read_segments(path)))
-    assert b"".join(chunk.data for chunk in chunks if chunk.from_client) == b"question"
-    assert b"".join(chunk.data for chunk in chunks if not chunk.from_client) == b"a" * 150_000
-    assert [chunk.time_ns - START_NS for chunk in chunks] == [1, 2, 2, 2, 3, 3]
-    assert max(len(chunk.data) for chunk in chunks) == SEGMENT_BYTES_MAX
-    assert chunks[0].connection.server.port == 9093
+    question, answer = (run for run in runs(path) if run["data"])
+    assert (question["dir"], question["data"]) == (0, b"question")
+    assert (answer["dir"], answer["data"]) == (1, b"a" * 150_000)
+    assert question["server_port"] == 9093
+    times = [row["ts_ns"] - START_NS for segments in read_segments(path) for row in packets(segments).to_pylist()]
+    assert times == [0, 0, 0, 1, 2, 2, 2, 3, 3, 3]
+    assert max(answer["seg_len"]) == SEGMENT_BYTES_MAX
 
 
 def test_an_offset_is_where_the_first_packet_of_what_was_said_lies(tmp_path: Path) -> None:
@@ -62,9 +70,10 @@ def test_a_reset_ends_a_connection_and_another_one_uses_the_same_ports(tmp_path:
             flow = writer.connect(CLIENT, SERVER, START_NS)
             writer.send(flow, True, word, START_NS)
             writer.close(flow, START_NS, reset=True)
-    chunks = [chunk for chunk in reassemble(read_segments(path)) if chunk.data]
-    assert [chunk.data for chunk in chunks] == [b"first", b"second"]
-    assert chunks[1].connection == Connection(Endpoint(*CLIENT), Endpoint(*SERVER), 2)
+    first, second = (run for run in runs(path) if run["data"])
+    assert (first["data"], second["data"]) == (b"first", b"second")
+    assert second["incarnation_hint"] == first["incarnation_hint"] + 1
+    assert (second["client"], second["client_port"], second["server"], second["server_port"]) == (*CLIENT, *SERVER)
 
 
 def test_a_host_name_is_refused() -> None:

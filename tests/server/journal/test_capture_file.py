@@ -6,11 +6,14 @@ import shutil
 import subprocess
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mockraft import Controller
 from mockraft.server.journal import ClosedConnection, Entry, Exchange, Journal, write_pcapng
+from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
+from mockraft.spark_replay.frames import read_frames
 from mockraft.wire.connection import parse_request
 
 from .conftest import heartbeat
@@ -65,8 +68,8 @@ def test_tshark_reads_every_exchange_as_kafka(cluster: tuple[Path, int, list[Exc
 
 def test_our_own_reader_gives_back_the_same_frames(cluster: tuple[Path, int, list[Exchange]]) -> None:
     path, port, exchanges = cluster
-    read = list(read_exchanges(path, [port]))
-    frames = {(each.request.data, each.response.data) for each in read if each.request and each.response}
+    read = read_exchanges(path, [port])
+    frames = {(each.request, each.response) for each in read if each.request and each.response}
     assert frames == {(each.request_frame, each.response_frame[4:]) for each in exchanges}
     assert {parse_request(frame).api_key for frame, _ in frames} >= {1, 18, 62, 63}
 
@@ -83,10 +86,13 @@ def test_connections_of_all_nodes_end_and_begin_again(tmp_path: Path) -> None:
     path = tmp_path / "journal.pcapng"
     with path.open("wb") as file:
         write_pcapng(file, entries, SERVERS)
-    read = list(read_exchanges(path, [9093, 9094]))
-    servers = [(str(each.request.connection.server), each.response is not None) for each in read if each.request]
+    events: list[Any] = []
+    assert sum(batch.num_rows for batch in read_frames(path, [9093, 9094], conn_events=events)) == 5
+    (desync,) = [row for batch in events for row in batch.to_pylist() if row["kind"] == "desync"]
+    assert desync["detail"].endswith("00 3f 00 63 00 00 00 01")
+    read = read_exchanges(path, [9093, 9094])
+    servers = [(str(Endpoint(each.server, each.server_port)), each.response is not None) for each in read]
     assert sorted(servers) == [
-        ("127.0.0.1:9093", False),
         ("127.0.0.1:9093", False),
         ("127.0.0.1:9093", True),
         ("[::1]:9094", True),
@@ -98,6 +104,4 @@ def test_a_name_is_written_as_the_loopback(tmp_path: Path) -> None:
     with path.open("wb") as file:
         write_pcapng(file, [heartbeat(peer_address="[::1]:1")], {0: ("controller", 9093)})
     (exchange,) = read_exchanges(path, [9093])
-    assert exchange.request is not None
-    server = exchange.request.connection.server
-    assert (ip_address(server.host), server.port) == (ip_address("::ffff:127.0.0.1"), 9093)
+    assert (ip_address(exchange.server), exchange.server_port) == (ip_address("::ffff:127.0.0.1"), 9093)

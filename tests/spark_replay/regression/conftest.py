@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.spark_replay.captures import Endpoint
-from mockraft.spark_replay.exchanges import Exchange, read_exchanges
+from mockraft.spark_replay.endpoints import Endpoint
+from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.recording import Recording
 from mockraft.spark_replay.recording_proxy import RecordingProxy
+from mockraft.spark_replay.regression.captured import Captured
 from mockraft.wire import uuids
 from mockraft.wire.client import connect
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -25,9 +26,9 @@ def own_capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def exchanges(own_capture: Path) -> list[Exchange]:
+def exchanges(own_capture: Path) -> list[Captured]:
     """What is in it."""
-    return list(read_exchanges(own_capture))
+    return read_exchanges(own_capture)
 
 
 async def _record(path: Path) -> None:

@@ -5,9 +5,8 @@ import asyncio
 import pytest
 from mockraft import SimulatedBroker
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.spark_replay.exchanges import Exchange
 from mockraft.spark_replay.regression.capture_controller import CaptureController
-from mockraft.spark_replay.regression.captured import of_exchanges, read_frame
+from mockraft.spark_replay.regression.captured import Captured, read_frame
 from mockraft.spark_replay.regression.captured_answers import CapturedAnswers
 from mockraft.wire import api_keys, uuids
 from mockraft.wire.client import DisconnectedError, connect
@@ -17,11 +16,11 @@ from mockraft.wire.messages.describe_cluster_request import DescribeClusterReque
 from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 
 
-def answers_of(exchanges: list[Exchange]) -> CapturedAnswers:
-    return CapturedAnswers(of_exchanges(exchanges), "127.0.0.1", 0)
+def answers_of(exchanges: list[Captured]) -> CapturedAnswers:
+    return CapturedAnswers(exchanges, "127.0.0.1", 0)
 
 
-async def test_a_broker_with_other_ids_starts_and_ends_on_the_captured_answers(exchanges: list[Exchange]) -> None:
+async def test_a_broker_with_other_ids_starts_and_ends_on_the_captured_answers(exchanges: list[Captured]) -> None:
     told: list[str] = []
     async with CaptureController(answers_of(exchanges), on_event=told.append) as controller:
         cluster_id = uuids.text_of(bytes(range(16)))
@@ -36,10 +35,9 @@ async def test_a_broker_with_other_ids_starts_and_ends_on_the_captured_answers(e
 
 
 async def test_answers_to_the_same_request_come_in_their_order_and_the_last_one_stays(
-    exchanges: list[Exchange],
+    exchanges: list[Captured],
 ) -> None:
-    captured = of_exchanges(exchanges)
-    asked = [each for each in captured if each.api_key == api_keys.BROKER_HEARTBEAT]
+    asked = [each for each in exchanges if each.api_key == api_keys.BROKER_HEARTBEAT]
     answers = answers_of(exchanges)
     given = [answers.answer(each.request or b"") for each in asked]
     for each, answer in zip(asked, given, strict=True):
@@ -52,7 +50,7 @@ async def test_answers_to_the_same_request_come_in_their_order_and_the_last_one_
     assert again.number == asked[-1].number
 
 
-async def test_a_request_without_a_captured_answer_ends_its_connection_and_is_told(exchanges: list[Exchange]) -> None:
+async def test_a_request_without_a_captured_answer_ends_its_connection_and_is_told(exchanges: list[Captured]) -> None:
     told: list[str] = []
     async with CaptureController(answers_of(exchanges), on_event=told.append) as controller:
         host, port = controller.answers.address
@@ -64,16 +62,16 @@ async def test_a_request_without_a_captured_answer_ends_its_connection_and_is_to
     assert controller.answers.unanswered == {("ListPartitionReassignments", "the capture has no such request"): 1}
 
 
-async def test_the_answers_name_where_the_capture_is_served(exchanges: list[Exchange]) -> None:
+async def test_the_answers_name_where_the_capture_is_served(exchanges: list[Captured]) -> None:
     async with CaptureController(answers_of(exchanges)) as controller:
-        fetches = [each for each in of_exchanges(exchanges) if each.api_key == api_keys.FETCH and each.response]
+        fetches = [each for each in exchanges if each.api_key == api_keys.FETCH and each.response]
         answer = controller.answers.answer(fetches[0].request or b"")
         assert answer is not None
         response = read_frame(answer.frame[4:], api_keys.FETCH, fetches[0].api_version)
         assert {(each.host, each.port) for each in response.node_endpoints} == {controller.answers.address}
 
 
-async def test_what_is_no_request_ends_its_connection(exchanges: list[Exchange]) -> None:
+async def test_what_is_no_request_ends_its_connection(exchanges: list[Captured]) -> None:
     told: list[str] = []
     async with CaptureController(answers_of(exchanges), on_event=told.append) as controller:
         for bad in (
@@ -89,11 +87,11 @@ async def test_what_is_no_request_ends_its_connection(exchanges: list[Exchange])
     assert len(told) == 2
 
 
-def test_the_same_question_by_another_client_gets_the_same_answer(exchanges: list[Exchange]) -> None:
+def test_the_same_question_by_another_client_gets_the_same_answer(exchanges: list[Captured]) -> None:
     answers = answers_of(exchanges)
     request = write_request(DescribeClusterRequest(), 1, 7, "somebody")[4:]
     assert answers.answer(request) is None
-    heartbeat = next(each for each in of_exchanges(exchanges) if each.api_key == api_keys.BROKER_HEARTBEAT)
+    heartbeat = next(each for each in exchanges if each.api_key == api_keys.BROKER_HEARTBEAT)
     header, body = heartbeat.read_request()
     answer = answers.answer(write_request(body, header.api_version, 77, "somebody else")[4:])
     assert answer is not None

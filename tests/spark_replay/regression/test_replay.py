@@ -7,9 +7,9 @@ import pytest
 from mockraft import Controller
 from mockraft.child_process import free_port
 from mockraft.server.stubs.stub import stub
-from mockraft.spark_replay.exchanges import Exchange, read_exchanges
+from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.recording import Filter
-from mockraft.spark_replay.regression.captured import of_exchanges
+from mockraft.spark_replay.regression.captured import Captured
 from mockraft.spark_replay.regression.diff import CHANGED, Difference
 from mockraft.spark_replay.regression.plan import PACED, Step, steps, survey
 from mockraft.spark_replay.regression.replay import Options, Replayed, replay
@@ -26,11 +26,11 @@ from mockraft.wire.messages.alter_client_quotas_request import (
 CAPTURES = Path(__file__).parents[2] / "captures"
 
 
-async def on(controller: Controller, exchanges: list[Exchange], **options: Any) -> Replayed:
+async def on(controller: Controller, exchanges: list[Captured], **options: Any) -> Replayed:
     return await replay(exchanges, controller.host, controller.port, Options(**options))
 
 
-async def test_a_new_controller_with_other_ids_and_offsets_gives_the_same_answers(exchanges: list[Exchange]) -> None:
+async def test_a_new_controller_with_other_ids_and_offsets_gives_the_same_answers(exchanges: list[Captured]) -> None:
     async with Controller(seed=77, node_id=3000) as controller:
         # What comes first here moves every offset and epoch.
         client = await connect(controller.host, controller.port)
@@ -48,7 +48,7 @@ async def test_a_new_controller_with_other_ids_and_offsets_gives_the_same_answer
         assert captured != live
 
 
-async def test_a_lie_is_found_at_its_place_with_both_values(exchanges: list[Exchange]) -> None:
+async def test_a_lie_is_found_at_its_place_with_both_values(exchanges: list[Captured]) -> None:
     async with Controller() as controller:
         lie = stub("BrokerHeartbeat", want_fence=False).once().change(response={"isFenced": True})
         controller.running.node.script.rack.add(lie)
@@ -61,7 +61,7 @@ async def test_a_lie_is_found_at_its_place_with_both_values(exchanges: list[Exch
     assert outcome.number == finding.examples[0]
 
 
-async def test_a_field_that_is_ignored_is_no_difference(exchanges: list[Exchange]) -> None:
+async def test_a_field_that_is_ignored_is_no_difference(exchanges: list[Captured]) -> None:
     for ignored in ("isFenced", "BrokerHeartbeat:isFenced"):
         async with Controller() as controller:
             lie = stub("BrokerHeartbeat").change(response={"isFenced": True})
@@ -69,7 +69,7 @@ async def test_a_field_that_is_ignored_is_no_difference(exchanges: list[Exchange
             assert report(await on(controller, exchanges, ignored=[ignored])).findings == []
 
 
-async def test_an_answer_that_does_not_come_is_told_and_the_rest_goes_on(exchanges: list[Exchange]) -> None:
+async def test_an_answer_that_does_not_come_is_told_and_the_rest_goes_on(exchanges: list[Captured]) -> None:
     async with Controller() as controller:
         controller.running.node.script.rack.add(stub("CreateTopics").disconnect_on())
         found = report(await on(controller, exchanges))
@@ -78,14 +78,14 @@ async def test_an_answer_that_does_not_come_is_told_and_the_rest_goes_on(exchang
     assert found.sent > found.same > 10
 
 
-async def test_only_what_the_filter_keeps_is_sent(exchanges: list[Exchange]) -> None:
+async def test_only_what_the_filter_keeps_is_sent(exchanges: list[Captured]) -> None:
     async with Controller() as controller:
         replayed = await on(controller, exchanges, kept=Filter.parse(["ApiVersions"]))
     assert {each.api for each in replayed.outcomes} == {"ApiVersions"}
     assert ("BrokerRegistration", "--filter") in replayed.left_out
 
 
-async def test_at_a_pace_nothing_is_sent_early(exchanges: list[Exchange]) -> None:
+async def test_at_a_pace_nothing_is_sent_early(exchanges: list[Captured]) -> None:
     first = [each for each in exchanges if each.api_key != api_keys.FETCH][:6]
     async with Controller() as controller:
         replayed = await on(controller, first, order=PACED, speed=1000.0)
@@ -94,13 +94,13 @@ async def test_at_a_pace_nothing_is_sent_early(exchanges: list[Exchange]) -> Non
     assert arrived == sorted(arrived)
 
 
-async def test_nobody_at_the_address_is_an_error(exchanges: list[Exchange]) -> None:
+async def test_nobody_at_the_address_is_an_error(exchanges: list[Captured]) -> None:
     with pytest.raises(DisconnectedError, match="cannot connect"):
         await replay(exchanges, "127.0.0.1", free_port())
 
 
 def test_a_plan_has_the_captures_order_and_the_time_that_brokers_were_away() -> None:
-    captured = of_exchanges(read_exchanges(CAPTURES / "controller-4.3.1.pcap", {19093}))
+    captured = read_exchanges(CAPTURES / "controller-4.3.1.pcap", {19093})
     known = survey(captured)
     to_send = [step for step in steps(captured, known) if isinstance(step, Step)]
     assert len(to_send) == 858
@@ -115,7 +115,7 @@ def test_a_plan_has_the_captures_order_and_the_time_that_brokers_were_away() -> 
 
 async def test_a_real_controllers_capture_has_the_same_answers() -> None:
     """All before a broker is away: then time has to pass (docs/capture-and-replay.md has the rest)."""
-    exchanges = list(read_exchanges(CAPTURES / "controller-4.3.1.pcap", {19093}))[:450]
+    exchanges = read_exchanges(CAPTURES / "controller-4.3.1.pcap", {19093})[:450]
     async with Controller() as controller:
         found = report(await on(controller, exchanges))
     assert found.findings == []

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 from mockraft import Controller
 from mockraft.child_process import free_port
-from mockraft.spark_replay.exchanges import Exchange
-from mockraft.spark_replay.regression.captured import Captured, of_batches, of_exchanges, to_batch
+from mockraft.spark_replay.regression.captured import Captured, of_batches, to_batch
 from mockraft.spark_replay.regression.plan import survey
 from mockraft.spark_replay.regression.replay import Options
 from mockraft.spark_replay.regression.session_replay import Run, replay_session
@@ -22,8 +21,8 @@ SERVE = (sys.executable, "-m", "mockraft", "serve", "--port", "0")
 
 
 @pytest.fixture
-def captured(exchanges: list[Exchange]) -> list[Captured]:
-    return of_exchanges(exchanges)
+def captured(exchanges: list[Captured]) -> list[Captured]:
+    return exchanges
 
 
 def replayed(captured: list[Captured], run: Run) -> tuple[pa.Table, pa.Table]:

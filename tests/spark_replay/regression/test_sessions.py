@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from mockraft.spark_replay.exchanges import read_exchanges
-from mockraft.spark_replay.regression.captured import of_exchanges
 from mockraft.spark_replay.regression.sessions import ConnectionFacts, Sessions, by_session, connections_of, reigns_of
 
 CAPTURE = Path(__file__).parents[2] / "captures" / "controller-4.3.1.pcap"
@@ -14,7 +13,7 @@ def facts(port: int, cluster_id: str | None, first_ns: int, last_ns: int, conn_i
 
 
 def test_a_controllers_capture_is_one_session_with_all_its_connections() -> None:
-    captured = of_exchanges(read_exchanges(CAPTURE, {19093}))
+    captured = read_exchanges(CAPTURE, {19093})
     connections = list(connections_of(captured))
     assert len(connections) == 33
     assert len({each.cluster_id for each in connections}) == 2  # most say none

@@ -1,0 +1,67 @@
+"""Without numpy, pyarrow and construct: recording goes on, and what reads a capture says which extra it needs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mockraft import Controller
+from mockraft.wire.client import connect
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+CAPTURE = str(Path(__file__).parents[1] / "captures" / "brokers-4.3.1.pcap")
+LIGHT = (
+    "import sys; sys.modules.update(dict.fromkeys(['numpy', 'pyarrow', 'construct', 'pandas'])); "
+    "from mockraft.cli import main; main()"
+)
+DEADLINE_S = 60.0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["replay", "--capture", CAPTURE, "--bootstrap", "127.0.0.1:1"],
+        ["record", "--capture", CAPTURE, "--out", "-"],
+        ["serve-capture", "--capture", CAPTURE, "--listen", "127.0.0.1:0"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_command_that_reads_a_capture_says_in_one_line_which_extra_to_install(arguments: list[str]) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", LIGHT, *arguments], capture_output=True, text=True, check=False, timeout=DEADLINE_S
+    )
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(f"mockraft {arguments[0]}: a capture is read with ")
+    assert line.endswith("which is not installed: pip install 'mockraft[captures]'")
+
+
+@pytest.mark.parametrize("command", ["capture", "record"])
+async def test_what_is_said_through_the_proxy_is_recorded_without_them(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "out"
+    async with Controller() as controller:
+        options = ["--listen", "127.0.0.1:0", "--upstream", controller.bootstrap, "--out", str(path)]
+        with subprocess.Popen(
+            [sys.executable, "-c", LIGHT, command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                assert process.stdout is not None
+                ready = process.stdout.readline()
+                bootstrap = ready.partition("bootstrap=")[2].split()[0]
+                host, _, port = bootstrap.rpartition(":")
+                client = await connect(host, int(port))
+                assert (await client.send(DescribeClusterRequest(endpoint_type=2))).error_code == 0
+                await client.close()
+                process.terminate()
+                _, errors = process.communicate(timeout=DEADLINE_S)
+            finally:
+                process.kill()
+    assert process.returncode == 0, errors
+    if command == "capture":
+        assert path.read_bytes().startswith(b"\x0a\x0d\x0d\x0a")
+        lines = (tmp_path / "out.index.jsonl").read_text().splitlines()
+        assert [json.loads(line)["api"] for line in lines] == ["ApiVersions", "DescribeCluster"]
+    else:
+        stubs = json.loads(path.read_text())["stubs"]
+        assert [each["match"]["api"] for each in stubs] == ["ApiVersions", "DescribeCluster"]
