@@ -1,0 +1,30 @@
+"""A pcap file as a ring buffer would have written it, and as one that was damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from struct import unpack_from
+
+
+def ring_files(source: Path, folder: Path, count: int) -> list[Path]:
+    """The packets of `source` (little-endian) in `count` files of `folder`, named so that sorting mixes them up."""
+    data = source.read_bytes()
+    cuts, at = [24], 24
+    while at < len(data):
+        if at >= len(data) * len(cuts) // count:
+            cuts.append(at)
+        at += 16 + unpack_from("<I", data, at + 8)[0]
+    folder.mkdir(exist_ok=True)
+    files = []
+    for number, (start, end) in enumerate(zip(cuts, [*cuts[1:], at], strict=True)):
+        files.append(folder / f"ring_{count - number}.pcap{number}")
+        files[-1].write_bytes(data[:24] + data[start:end])
+    return files
+
+
+def damaged(source: Path, target: Path, at: int, size: int) -> Path:
+    """`source` with `size` bytes at `at` that can be no record's header."""
+    data = bytearray(source.read_bytes())
+    data[at : at + size] = b"\xff" * size
+    target.write_bytes(data)
+    return target
