@@ -9,10 +9,14 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any
 
+from mockraft.spark_replay.formats.file_events import OnError
+from mockraft.spark_replay.formats.splits import SplitIndex
 from mockraft.wire import api_keys
 
 LEVELS = ("runs", "packets", "frames", "file_events")
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
+CHUNK_BYTES_MAX = 512 << 20
+"""A run is a row, and all rows of a batch have less than 2 GiB."""
 _PORT_MAX = 65_535
 _API_KEYS = {name.lower(): key for key, name in api_keys.NAMES.items()}
 
@@ -33,13 +37,13 @@ class SourceOptions:
     time_to_ns: int | None = None
     split_bytes: int = 64 << 20
     chunk_bytes: int = 8 << 20
-    split_index: str = "auto"
+    split_index: SplitIndex = "auto"
     linktype: int | None = None
     gap_policy: str = "resync"
     snaplen_policy: str = "keep"
     max_frame_bytes: int = 100 << 20
     include_bytes: bool = True
-    on_error: str = "fail"
+    on_error: OnError = "fail"
     push_filters: bool = False
     max_files_per_trigger: int | None = None
     quiet_seconds: int = 5
@@ -73,6 +77,8 @@ class SourceOptions:
             raise OptionError("option includeBytes: 'false' cannot be at level runs: frames are made of a run's bytes")
         if self.api_keys and self.level != "frames":
             raise OptionError(f"option apiKeys: it cannot be at level {self.level}: APIs are known of frames")
+        if self.chunk_bytes > CHUNK_BYTES_MAX:
+            raise OptionError(f"option chunkBytes: {self.chunk_bytes} is more than {CHUNK_BYTES_MAX} (512m)")
         if None not in (self.time_from_ns, self.time_to_ns) and self.time_from_ns >= self.time_to_ns:  # type: ignore[operator]
             raise OptionError("option timeTo: it is not after timeFrom")
 

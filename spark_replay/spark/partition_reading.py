@@ -177,7 +177,7 @@ def _segments(
         link_type=options.linktype,
         time_from_ns=_strictest([options.time_from_ns, *_bounds({">": 1, ">=": 0, "=": 0}, predicates)], max),
         time_to_ns=_strictest([options.time_to_ns, *_bounds({"<": 0, "<=": 1, "=": 1}, predicates)], min),
-        on_error=options.on_error,  # type: ignore[arg-type]
+        on_error=options.on_error,
     )
     return (_of_hosts(segments, hosts) for segments in found) if hosts else found
 

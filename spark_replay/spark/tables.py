@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from os import PathLike, fspath
+from typing import Any, Literal
 
 import pyarrow as pa
 from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FRAMES, MESSAGES
@@ -75,7 +76,7 @@ def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
     """
     request, response = ~F.col("is_response"), F.col("is_response")
 
-    def first(condition: object, column: str) -> object:
+    def first(condition: Any, column: str) -> Any:
         return F.first(F.when(condition, F.col(column)), ignorenulls=True)
 
     # A response has its request's number, a request its own.
@@ -106,7 +107,7 @@ def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
 class _DecodedFrames:
     """Decodes a partition's frames; a class, so that it travels to the workers by its name."""
 
-    def __init__(self, body: str) -> None:
+    def __init__(self, body: Literal["json", "none"]) -> None:
         self._body = body
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
