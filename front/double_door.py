@@ -164,15 +164,18 @@ class DoubleDoor:
 
     def assert_all_stubs_used(self) -> None:
         """AssertionError that names every stub that never served, with what came nearest to it."""
+        __tracebackhide__ = True
         self._assert_used(self.call(self.double.script.rack.unused))
 
     def assert_all_faults_fired(self) -> None:
         """AssertionError that names every fault that never met anything."""
-        complain([f"fault {fault.id} never met anything: {fault.to_json()}" for fault in self.faults.unfired()])
+        __tracebackhide__ = True
+        complain(self.faults.unfired(), lambda fault: f"fault {fault.id} never met anything: {fault.to_json()}")
 
     def assert_all_expected(self) -> None:
         """AssertionError that names every request that a strict double did not expect, with the nearest stubs."""
-        complain([self._unexpected(exchange) for exchange in self.unmatched()])
+        __tracebackhide__ = True
+        complain(self.unmatched(), self._unexpected)
 
     def as_version(self, release: str | None, api_versions: Mapping[str, Any] | None = None) -> None:
         """Pass for a controller of another Kafka release ("3.9"), and offer other versions of some APIs.
@@ -217,7 +220,8 @@ class DoubleDoor:
         self.strict = strict
 
     def _assert_used(self, unused: list[Stub]) -> None:
-        complain([f"stub {each.id} was never used: {described(each.match)}" + self._near(each) for each in unused])
+        __tracebackhide__ = True
+        complain(unused, lambda each: f"stub {each.id} was never used: {described(each.match)}" + self._near(each))
 
     def _unexpected(self, exchange: Exchange) -> str:
         return f"request #{exchange.id} was not expected: {exchange!r}" + self._near(exchange)
@@ -245,7 +249,11 @@ class AwaitingDoor(DoubleDoor):
         self, match: Requests = None, n: int = 1, timeout_s: float = PATIENCE_S, *, since: int = 0, **fields: Any
     ) -> list[Exchange]:
         """The requests, as soon as there are `n` of them since the mark, those before now too. WaitTimeoutError."""
-        return await self._run(wait_for(self.double, match, n, timeout_s, since, fields))
+        __tracebackhide__ = True
+        try:
+            return await self._run(wait_for(self.double, match, n, timeout_s, since, fields))
+        except WaitTimeoutError as error:
+            raise error.with_traceback(None) from None
 
     async def ask(
         self,

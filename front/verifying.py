@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from mockraft.server.double import Double
 from mockraft.server.journal import Exchange, VerificationError, merged, verify, when
@@ -13,6 +13,8 @@ from mockraft.server.stubs.match import Match
 from mockraft.server.stubs.stub import Stub, stub
 
 _SHOWN_MAX = 10
+
+T = TypeVar("T")
 
 PATIENCE_S = 10.0
 """How long is waited for requests, unless told."""
@@ -25,11 +27,12 @@ class WaitTimeoutError(VerificationError, TimeoutError):
     """What was waited for did not come in time; the text says what came instead."""
 
 
-def complain(texts: list[str]) -> None:
-    """AssertionError with these texts, if there are any."""
-    if texts:
-        more = [f"… and {len(texts) - _SHOWN_MAX} more"] if len(texts) > _SHOWN_MAX else []
-        raise AssertionError("\n\n".join([*texts[:_SHOWN_MAX], *more]))
+def complain(about: Sequence[T], describe: Callable[[T], str]) -> None:
+    """AssertionError that describes these things, the first of them at any rate, if there are any."""
+    __tracebackhide__ = True
+    if about:
+        more = [f"… and {len(about) - _SHOWN_MAX} more"] if len(about) > _SHOWN_MAX else []
+        raise AssertionError("\n\n".join([*map(describe, about[:_SHOWN_MAX]), *more]))
 
 
 def match_of(match: Requests, fields: Mapping[str, Any]) -> Callable[[Exchange], bool] | None:

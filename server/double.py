@@ -81,8 +81,8 @@ class Double:
             running.offer(offer)
 
     def restart(self) -> None:
-        """Restart the controller in place: `RunningController.restart`. ValueError for a node of a quorum."""
-        self._alone.restart()
+        """Restart the controller in place: `RunningController.restart`. ValueError for a quorum."""
+        self._alone("its nodes are restarted one by one, with `Quorum.restart`").restart()
 
     def load(self, path: str | Path) -> None:
         """Put the controller into a state that `State.save` wrote, or a snapshot of Kafka's; connections break.
@@ -90,7 +90,7 @@ class Double:
         OSError when the file cannot be read, ValueError when it is none, for a controller with a data directory and
         for a quorum.
         """
-        self._alone.begin_anew(Path(path))
+        self._alone("no state can be loaded into it while it runs").begin_anew(Path(path))
 
     def reset(self, *, state: bool = False) -> None:
         """Take away stubs, scenarios, faults and their plan, `as_version`, what the journals hold and what was
@@ -100,7 +100,7 @@ class Double:
         with another (a real one exits), so end them before. ValueError then for a data directory and for a quorum.
         """
         if state:
-            self._alone.begin_anew()
+            self._alone("its log cannot begin anew while it runs: reset it without its state").begin_anew()
         try:
             self.script.faults.reset()
         finally:
@@ -121,11 +121,12 @@ class Double:
             raise NothingRunsError
         return self._known_clock
 
-    @property
-    def _alone(self) -> RunningController:
+    def _alone(self, otherwise: str) -> RunningController:
+        """The one controller; ValueError says what holds for a quorum, of which one node may be left."""
         nodes = self.nodes()
         if not nodes:
             raise NothingRunsError
-        if len(nodes) != 1:
-            raise ValueError(f"there are the nodes {sorted(nodes)}: a quorum's are restarted one by one, by the quorum")
-        return next(iter(nodes.values()))
+        running = next(iter(nodes.values()))
+        if not running.config.is_alone:
+            raise ValueError(f"this is a quorum (nodes {sorted(self.journals)}): {otherwise}")
+        return running

@@ -13,6 +13,7 @@ from typing import Any, Final
 from mockraft.server.apis.api import Api, Parked, RequestContext, answer, broken
 from mockraft.server.connection_state import Connection
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.effects import Close, Effect, Reset, Send
 from mockraft.server.responses import Responses, answered_version
 from mockraft.server.stubs.chance import Chance
@@ -23,9 +24,6 @@ from mockraft.server.stubs.rack import Rack
 from mockraft.server.stubs.stub import Stub
 from mockraft.wire import api_keys
 from mockraft.wire.connection import Request
-
-BLACKHOLE_LOOK_MS: Final = 50
-"""How often a blackholed request looks whether it was released."""
 
 NOTHING: Final = object()
 """What a stub answers that lets nothing be said, or only bytes."""
@@ -92,26 +90,25 @@ class ScriptedRequest:
             stub = self.stub
             if self.rack.holder(self.asked) is not None:
                 self.plan = _HELD
-                return self._until_released(now_ms)
+                return self._until_released()
             if stub is not None and self.plan.varies:
-                self.plan = self.plan.resolved(self._call, self.api, self.asked)
+                self.plan = self.plan.resolved(self._call, self.asked)
             if stub is not None and self.plan.held_by:
                 self.rack.hold(stub, self.asked, self.plan.held_by)
-                return self._until_released(now_ms)
+                return self._until_released()
             return self._wait(self.plan.delays_before, now_ms, self._respond)
         except Exception:
             return broken(self.api, self.body, self.ctx)
 
-    def _until_released(self, now_ms: int) -> Parked:
-        due_ms = now_ms + BLACKHOLE_LOOK_MS
-
+    def _until_released(self) -> Parked:
         def retry(now_ms: int, expired: bool) -> Any:
-            if self.rack.holder(self.asked) is None:
-                self.plan = _RELEASED
-                return self._respond(now_ms)
-            return self._until_released(now_ms) if expired else None
+            if self.rack.holder(self.asked) is not None:
+                return None
+            self.plan = _RELEASED
+            return self._respond(now_ms)
 
-        return Parked(due_ms, retry)
+        # Whoever releases somebody has the parked requests retried: `Rack.on_release`.
+        return Parked(NEVER_MS, retry)
 
     def _wait(self, delays: Sequence[Callable[[Chance], int]], now_ms: int, then: Callable[[int], Any]) -> Any:
         ms = sum(delay(self.chance) for delay in delays) if delays else 0

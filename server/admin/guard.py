@@ -16,7 +16,7 @@ OPEN_PATHS = ("/", "/v1/health", "/openapi.json")
 PAGE_PREFIX = "/page/"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 JSON_TYPES = ("application/json",)
-BODY_TYPES = {STATE_FILE: ("application/octet-stream",), "/v1/stubs/import": ("application/json", "application/yaml")}
+BODY_TYPES = {STATE_FILE: ("application/octet-stream",)}
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-cache"),

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Request, Response
 from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute, compact, json_response
-from mockraft.server.admin.problems import ProblemError, field_named
+from mockraft.server.admin.problems import ProblemError, field_named, pointer_of
 from mockraft.server.admin.stub_schema import StubBody
 from mockraft.server.double import Double
+from mockraft.server.stubs.errors import StubError
 from mockraft.server.stubs.stub import Stub
 from pydantic import Field
 
@@ -128,9 +129,8 @@ async def replace_stub(stub_id: StubId, body: StubBody, double: TheDouble) -> Re
 @router.patch("/v1/stubs/{stubId}", tags=["stubs"], response_model=StubBody)
 async def switch_stub(stub_id: StubId, body: StubSwitch, double: TheDouble) -> Response:
     """Switch a stub on or off; its counts stay."""
-    stub = _live(double, stub_id)
-    stub.enabled = body.enabled
-    return _one(stub)
+    _live(double, stub_id)
+    return _one(double.script.rack.enable(stub_id, body.enabled))
 
 
 @router.delete("/v1/stubs/{stubId}", tags=["stubs"], status_code=204)
@@ -168,10 +168,11 @@ def _read(body: StubBody, *prefix: str | int) -> Stub:
 
 
 def _add(double: Double, stub: Stub, *prefix: str | int) -> Stub:
-    if any(stub.id == each.id for each in double.script.rack.stubs):
-        pointer = "#/" + "/".join(map(str, (*prefix, "id")))
-        raise ProblemError(409, f"there is a stub {stub.id!r} already: PUT replaces it", pointer=pointer)
-    return double.script.rack.add(stub)
+    try:
+        return double.script.rack.add(stub)
+    except StubError as taken:
+        pointer = pointer_of("id", prefix)
+        raise ProblemError(409, f"{taken.what}: PUT replaces it", pointer=pointer) from taken
 
 
 def _live(double: Double, stub_id: str) -> Stub:

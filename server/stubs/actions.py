@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from mockraft.server.stubs.match import Asked
     from mockraft.server.stubs.plan import Plan
 
+Resolver = Callable[[int, "Asked"], Sequence["Action"]]
+"""Of the call's number, from 1 on, and what was asked: what is done."""
+
 Keys = frozenset[int]
 """Numbers of the APIs that a stub is about; empty for any."""
 
@@ -45,9 +48,9 @@ class Action:
         """Put what it does into a plan. StubError where it cannot follow what is there."""
         raise AssertionError(f"{self.name} does nothing")
 
-    def resolve(self, number: int, api: Any, asked: Asked) -> Sequence[Action]:
-        """What it is for the call of this number."""
-        return (self,)
+    def resolver(self) -> Resolver:
+        """What says what it is for a call; made once for each stub, so that what goes on from call to call is there."""
+        return lambda number, asked: (self,)
 
     def check(self, keys: Keys) -> None:
         """Look whether it fits the APIs that the stub is about. StubError names the field that does not."""

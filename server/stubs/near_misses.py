@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 NEAR_MISSES = 3
 """How many are told (WireMock's NearMissCalculator.NEAR_MISS_COUNT)."""
 
+EXCHANGES_JUDGED_MAX = 1_000
+"""Of how many exchanges, the newest, the nearest is looked for: judging one reads it whole."""
+
+SHOWN_LENGTH_MAX = 200
+"""How much of a value stands in a line for people."""
+
 _API_WEIGHT = 4
 """Another API is further away than any field of the right one."""
 
@@ -29,7 +35,9 @@ class Judged(NamedTuple):
     held: bool
 
     def __str__(self) -> str:
-        return f"{'✓' if self.held else '✗'} {self.path}: wanted {self.expected!r}, there was {self.actual!r}"
+        return (
+            f"{'✓' if self.held else '✗'} {self.path}: wanted {_short(self.expected)}, there was {_short(self.actual)}"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The condition as JSON."""
@@ -74,9 +82,9 @@ def nearest_exchanges(subject: Stub | Match, exchanges: Iterable[Any], limit: in
     match, of = (subject, None) if isinstance(subject, Match) else (subject.match, subject)
     newest_first = list(exchanges)[::-1]
     of_this_api = [exchange for exchange in newest_first if exchange.api_key in match.api_keys] if match.api else []
-    # Judging reads a request whole, so others are judged only where there are too few of the API that is meant.
+    # Others are judged only where there are too few of the API that is meant.
     candidates = of_this_api if len(of_this_api) >= limit else newest_first
-    found = (_miss(of, exchange, judge(match, asked_in(exchange))) for exchange in candidates)
+    found = (_miss(of, each, judge(match, asked_in(each))) for each in candidates[:EXCHANGES_JUDGED_MAX])
     return nsmallest(limit, found, key=lambda miss: miss.distance)
 
 
@@ -93,6 +101,11 @@ def judge(match: Match, asked: Asked) -> tuple[Judged, ...]:
         )
         for condition in match.conditions
     )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_LENGTH_MAX else f"{text[:SHOWN_LENGTH_MAX]}… ({len(text):,} characters)"
 
 
 def _state(stub: Stub, scenarios: Mapping[str, str]) -> list[Judged]:

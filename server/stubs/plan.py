@@ -9,7 +9,7 @@ from mockraft.server.stubs.chance import Chance
 from mockraft.server.stubs.errors import StubError
 
 if TYPE_CHECKING:
-    from mockraft.server.stubs.actions import Action
+    from mockraft.server.stubs.actions import Action, Resolver
     from mockraft.server.stubs.match import Asked
 
 Respond = Callable[[Any, "Asked"], Any]
@@ -31,6 +31,7 @@ class Plan:
     """
 
     __slots__ = (
+        "_resolvers",
         "actions",
         "delays",
         "delays_before",
@@ -51,6 +52,7 @@ class Plan:
 
     def __init__(self, actions: Sequence[Action]) -> None:
         self.actions = tuple(actions)
+        self._resolvers: list[Resolver] | None = None
         self.varies = False
         self.held_by = ""
         self.delays_before: list[Callable[[Chance], int]] = []
@@ -85,9 +87,11 @@ class Plan:
         """Whether it is decided who answers."""
         return self.passes or self.respond is not None or self.raw is not None or self.varies
 
-    def resolved(self, number: int, api: Any, asked: Asked) -> Plan:
+    def resolved(self, number: int, asked: Asked) -> Plan:
         """The plan for the call of this number, from 1 on."""
-        plan = Plan([each for action in self.actions for each in action.resolve(number, api, asked)])
+        if self._resolvers is None:
+            self._resolvers = [action.resolver() for action in self.actions]
+        plan = Plan([each for resolve in self._resolvers for each in resolve(number, asked)])
         if plan.varies:
             raise StubError("what answers gives cannot be answers again")
         return plan

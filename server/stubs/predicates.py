@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from mockraft.server.stubs.errors import StubError, snake, unknown
+from mockraft.server.stubs.patterns import compiled
 
 Test = Callable[[Any], bool]
 Convert = Callable[[Any], Any]
@@ -30,7 +30,7 @@ def _starts_with(start: Any) -> Test:
 
 
 def _regex(pattern: Any) -> Test:
-    found = re.compile(pattern)
+    found = compiled(pattern)
     return lambda value: isinstance(value, str) and found.search(value) is not None
 
 
@@ -114,5 +114,5 @@ def _operator(name: str, operand: Any, convert: Convert, field: str, part: Conve
         raise StubError(f"{spelled} needs a value, got null", field)
     try:
         return operator.make(operand)
-    except re.error as wrong:
-        raise StubError(f"{operand!r} is no regular expression: {wrong}", field) from None
+    except StubError as wrong:
+        raise StubError(wrong.what, field) from None

@@ -116,6 +116,13 @@ class Rack:
         except KeyError:
             raise KeyError(unknown("stub", stub_id, self._stubs) if self._stubs else "there are no stubs") from None
 
+    def enable(self, stub_id: str, is_enabled: bool = True) -> Stub:
+        """Switch a stub on or off; its counts stay, and whom it blackholed is released. KeyError for an unknown id."""
+        live = self.get(stub_id)
+        live.enabled = is_enabled
+        self._release_held_by(stub_id)
+        return live
+
     def remove(self, stub: str | Stub) -> Stub:
         """Take a stub away, by its id or as it is; whom it blackholed is released. KeyError for an unknown id."""
         gone = self.get(stub if isinstance(stub, str) else stub.id)
@@ -182,7 +189,7 @@ class Rack:
             return None
         for by in ("connection", "clientId"):
             stub_id = self._held.get(self._key(asked, by))
-            if stub_id is not None and self._stubs[stub_id].enabled:
+            if stub_id is not None:
                 return self._stubs[stub_id]
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mockraft.server.stubs.actions import (
@@ -13,6 +13,7 @@ from mockraft.server.stubs.actions import (
     InjectError,
     Keys,
     PassThrough,
+    Resolver,
     action_from_json,
     known_actions,
 )
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 EXHAUSTED = ("stick", "passThrough")
 
+Asking = Callable[["Asked"], Any]
+
 
 @dataclass(frozen=True)
 class Answers(Action):
@@ -40,8 +43,6 @@ class Answers(Action):
 
     values: Any
     exhausted: str = "stick"
-    _taken: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
-    _rest: list[Iterator[Any]] = field(default_factory=list, init=False, repr=False, compare=False)
     name: ClassVar[str] = "answers"
     summary: ClassVar[str] = (
         "One after the other, a call each: actions, in Python also responses, functions and anything iterable. The "
@@ -87,34 +88,38 @@ class Answers(Action):
         tree = [_json(value) for value in values] if isinstance(values, list | tuple) else shown_source(values)
         return {self.name: tree, **({"exhausted": self.exhausted} if self.exhausted != "stick" else {})}
 
-    def resolve(self, number: int, api: Any, asked: Asked) -> Sequence[Action]:
-        """What is done for the stub's call of this number, from 1 on."""
-        values = self.values
-        if isinstance(values, list | tuple):
-            is_over, value = number > len(values), values[min(number, len(values)) - 1]
-        elif callable(values):
-            is_over, value = False, values
-        else:
-            is_over, value = self._next()
-        if is_over and self.exhausted == "passThrough":
-            return (PassThrough(),)
-        for _ in range(2):
-            if callable(value) and not isinstance(value, type):
-                value = _call(value, asked)
-        if isinstance(value, BaseException) or (isinstance(value, type) and issubclass(value, BaseException)):
-            raise value
-        return as_actions(value)
+    def resolver(self) -> Resolver:
+        """What each call is answered with; an iterable begins anew with each stub that it is an action of."""
+        next_value = self._values()
 
-    def _next(self) -> tuple[bool, Any]:
-        """The next value of an iterator, or the last one again: whether it is over, and the value."""
-        if not self._rest:
-            self._rest.append(iter(self.values))
-        for value in self._rest[0]:
-            self._taken[:] = [value]
-            return False, value
-        if not self._taken:
-            return True, None
-        return True, self._taken[0]
+        def resolve(number: int, asked: Asked) -> Sequence[Action]:
+            # A function may give another one.
+            value = _asking(next_value(number)(asked))(asked)
+            if isinstance(value, BaseException) or (isinstance(value, type) and issubclass(value, BaseException)):
+                raise value
+            return as_actions(value)
+
+        return resolve
+
+    def _values(self) -> Callable[[int], Asking]:
+        """What gives the value for the call of a number, or rather what is asked for it."""
+        values, sticks = self.values, self.exhausted == "stick"
+        if callable(values):
+            asking = _asking(values)
+            return lambda number: asking
+        if isinstance(values, list | tuple):
+            each = [*map(_asking, values), *(() if sticks else (_asking(None),))]
+            return lambda number: each[min(number, len(each)) - 1]
+        rest: Iterator[Any] | None = None
+        last: Any = None
+
+        def following(number: int) -> Asking:
+            nonlocal rest, last
+            rest = iter(values) if rest is None else rest
+            last = next(rest, last if sticks else None)
+            return _asking(last)
+
+        return following
 
 
 def as_actions(value: Any) -> Sequence[Action]:
@@ -159,12 +164,15 @@ def _json(value: Any) -> Any:
     return actions[0] if len(actions) == 1 else actions
 
 
-def _call(function: Callable[..., Any], asked: Asked) -> Any:
+def _asking(value: Any) -> Asking:
+    """What gives the value for a request: calls a function as it wants to be called, gives anything else."""
+    if not callable(value) or isinstance(value, type):
+        return lambda asked: value
     try:
-        inspect.signature(function).bind(asked.request, asked)
-    except TypeError:
-        return function(asked.request)
-    return function(asked.request, asked)
+        inspect.signature(value).bind(None, None)
+    except (TypeError, ValueError):
+        return lambda asked: value(asked.request)
+    return lambda asked: value(asked.request, asked)
 
 
 ACTIONS: Sequence[type[Action]] = (Answers,)

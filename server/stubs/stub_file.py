@@ -19,6 +19,9 @@ from mockraft.server.stubs.stub import Stub
 
 PARTS: Final = ("stubs", "faults", "plan")
 
+YAML_NODES_MAX: Final = 1_000_000
+"""How many values a YAML file may come to, with everything said again where an alias (`*name`) stands for it."""
+
 
 class StubFileError(ValueError):
     """A file cannot be used; the text says which, where in it, and what is wrong."""
@@ -51,6 +54,8 @@ def read_stub_file(path: Path) -> StubFile:
             tree = json.loads(text)
         except json.JSONDecodeError as error:
             raise StubFileError(f"{path}, line {error.lineno}: not JSON: {error.msg}") from error
+        except RecursionError:
+            raise StubFileError(f"{path}: not JSON: it is nested too deep") from None
     try:
         return stub_file_from_json(tree)
     except StubError as wrong:
@@ -94,10 +99,14 @@ def _yaml(path: Path, text: str) -> tuple[Any, dict[str, int]]:
         about = "YAML needs PyYAML: pip install 'mockraft[admin]', or write the file as JSON"
         raise StubFileError(f"{path}: {about}") from None
     try:
-        tree = yaml.safe_load(text)
-        root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
+        loader = yaml.SafeLoader(text)
+        root: Any = loader.get_single_node()
+        _check_size(root, {})
+        tree = None if root is None else loader.construct_document(root)
+    except (yaml.YAMLError, ValueError) as error:
         raise StubFileError(f"{path}: not YAML: {error}") from error
+    except RecursionError:
+        raise StubFileError(f"{path}: not YAML: it is nested too deep") from None
     lists = [("stubs", root)] if isinstance(tree, list) else []
     lists += [(key.value, value) for key, value in root.value] if isinstance(tree, dict) else []
     return tree, {
@@ -106,3 +115,18 @@ def _yaml(path: Path, text: str) -> tuple[Any, dict[str, int]]:
         if isinstance(entries, yaml.SequenceNode)
         for index, entry in enumerate(entries.value)
     }
+
+
+def _check_size(node: Any, sizes: dict[int, int]) -> int:
+    """How many values a YAML node comes to; `sizes` has those of nodes before, 0 for those it is in. ValueError."""
+    size = sizes.get(id(node))
+    if size is None:
+        sizes[id(node)] = 0
+        inner = node.value if node is not None and not isinstance(node.value, str) else ()
+        parts = [part for each in inner for part in (each if isinstance(each, tuple) else (each,))]
+        size = sizes[id(node)] = 1 + sum(_check_size(part, sizes) for part in parts)
+    if size == 0:
+        raise ValueError(f"line {node.start_mark.line + 1}: an alias stands within what it is an alias of")
+    if size > YAML_NODES_MAX:
+        raise ValueError(f"line {node.start_mark.line + 1}: with its aliases it comes to {size:,} values")
+    return size

@@ -205,7 +205,7 @@ async def test_a_quorum_is_scripted_as_one_and_node_by_node() -> None:
         asked = quorum.verify(2, "DescribeCluster")
         assert [exchange.node_id for exchange in asked] == [first, second]
         assert len(quorum.requests("DescribeCluster", node=second)) == 1
-        with pytest.raises(ValueError, match="restarted one by one"):
+        with pytest.raises(ValueError, match="its log cannot begin anew"):
             quorum.reset(state=True)
 
 

@@ -160,6 +160,17 @@ async def test_what_cannot_be_done_is_refused_with_how_it_stands() -> None:
             await quorum.elect(3000, 0.2) if quorum.active != 3000 else await quorum.resign(0.2)
 
 
+async def test_what_only_one_controller_can_do_is_refused_with_why() -> None:
+    async with Quorum(2) as quorum:
+        await quorum.kill(3001)
+        with pytest.raises(ValueError, match=r"^this is a quorum \(nodes \[3000, 3001\]\): .* with `Quorum.restart`"):
+            quorum.double.restart()
+        with pytest.raises(ValueError, match="no state can be loaded into it while it runs"):
+            quorum.double.load("state.checkpoint")
+        with pytest.raises(ValueError, match="reset it without its state"):
+            quorum.reset(state=True)
+
+
 def test_without_asyncio() -> None:
     with Quorum.sync(3) as quorum:
         assert quorum.node_ids == ALL

@@ -46,6 +46,7 @@ class Faults:
         self._made = 0
         self._waiting: list[Fault] = []
         self._plan: Plan | None = None
+        self._planned: list[Fault] = []
 
     @property
     def kinds(self) -> Mapping[str, Kind]:
@@ -155,13 +156,15 @@ class Faults:
         with ExitStack() as removals:
             for fault_id in reversed(self._faults):
                 removals.callback(self.remove, fault_id)
+        self._planned.clear()
         self._made = 0
 
     def run(self, plan: Iterable[Mapping[str, Any]] | Mapping[str, Any]) -> None:
         """Switch faults by a plan from now on, or from when the controller runs; it replaces the one there is.
 
         A plan is a list of steps: `{"at": ms, "duration": ms?, "ramp": ms?, "fault": {…}}`, or
-        `{"chaos": {"seed": 7, …}}` for the one that `chaos` makes of that. Raises ValueError.
+        `{"chaos": {"seed": 7, …}}` for the one that `chaos` makes of that. Raises ValueError. Faults of the plan before
+        are forgotten.
         """
         if isinstance(plan, Mapping) and set(plan) == {"chaos"}:
             from mockraft.server.stubs.faults.chaos import chaos_from_json
@@ -171,6 +174,10 @@ class Faults:
 
         steps = read_plan(plan, self._read)
         self.stop_plan()
+        for fault in self._planned:
+            if self._faults.get(fault.id) is fault:
+                self.remove(fault.id)
+        self._planned.clear()
         self._plan = Plan(steps, self._add_planned, self._switch)
         if self._wires:
             self.tick(self._wires[0].now_ms())
@@ -267,6 +274,7 @@ class Faults:
         if fault.id in self._faults:
             fault.id = self._new_id(fault.kind)
         self._faults[fault.id] = fault
+        self._planned.append(fault)
 
     def _switch(self, fault: Fault, is_on: bool) -> None:
         if fault.enabled == is_on:

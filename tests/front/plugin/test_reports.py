@@ -73,3 +73,39 @@ def test_a_teardown_that_fails_too_keeps_the_journals_of_the_test(run_pytest: Ru
     )
     (written,) = (pytester.path / "journals").glob("*.jsonl")
     assert "DescribeCluster" in written.read_text()
+
+
+def test_a_complaint_points_at_the_line_of_the_test_and_at_nothing_within_mockraft(run_pytest: Run) -> None:
+    result = run_pytest(
+        """
+        import asyncio
+
+        import pytest
+        from mockraft import Controller, stub
+
+        def test_verify(mockraft):
+            mockraft.verify(2, "BrokerHeartbeat")  # here
+
+        def test_wait_for(mockraft):
+            mockraft.wait_for("BrokerHeartbeat", timeout_s=0.01)  # here
+
+        def test_unused(mockraft):
+            mockraft.stub("Fetch").drop()
+            mockraft.assert_all_stubs_used()  # here
+
+        def test_unfired(mockraft):
+            mockraft.faults.down(enabled=False)
+            mockraft.assert_all_faults_fired()  # here
+
+        def test_in_a_loop():
+            async def wait():
+                async with Controller() as controller:
+                    await controller.wait_for("BrokerHeartbeat", timeout_s=0.01)  # here
+            asyncio.run(wait())
+        """,
+        "--mockraft-journal-lines=0",
+    )
+    result.assert_outcomes(failed=5)
+    text = result.stdout.str()
+    assert sum(line.startswith(">") and line.endswith("# here") for line in text.splitlines()) == 5
+    assert "front/" not in text

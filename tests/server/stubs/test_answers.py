@@ -43,6 +43,25 @@ async def test_answers_come_one_after_the_other_and_the_last_one_sticks(rack: An
     assert [await asker.code() for _ in range(5)] == [41, 5, UNKNOWN_BROKER, 7, 7]
 
 
+async def test_an_iterable_begins_anew_with_each_stub_that_it_answers_for(rack: Any, asker: Any) -> None:
+    said = stub("BrokerHeartbeat").answers(range(7, 9), exhausted="pass_through")
+    live = rack.add(said)
+    assert [await asker.code() for _ in range(3)] == [7, 8, UNKNOWN_BROKER]
+    rack.remove(live)
+    rack.add(said)
+    assert await asker.code() == 7
+
+
+async def test_a_function_takes_the_request_alone_or_with_who_asks_and_may_give_a_function(
+    rack: Any, asker: Any
+) -> None:
+    def of_both(request: Any, asked: Any) -> Any:
+        return lambda again: {"errorCode": asked.api_version + (again is request)}
+
+    live = rack.add(stub("BrokerHeartbeat").answers([lambda request: request.broker_id, of_both]))
+    assert [await asker.code() for _ in range(2)] == [1, live.calls[0].api_version + 1]
+
+
 async def test_a_function_that_raises_is_answered_and_told_in_the_journal(
     controller: Any, rack: Any, asker: Any
 ) -> None:

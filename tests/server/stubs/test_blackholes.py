@@ -87,3 +87,18 @@ async def test_a_blackholed_connection_is_forgotten_when_it_ends(rack: Any, conn
     await lost.connection.close()
     await until(lambda: not rack.blackholed)
     assert live.call_count == 1
+
+
+async def test_a_stub_that_is_switched_off_lets_go_of_whom_it_blackholed_though_the_clock_stands_still() -> None:
+    async with Controller(clock=VirtualClock()) as controller:
+        rack = controller.double.script.rack
+        live = rack.add(stub("BrokerHeartbeat").blackhole())
+        connection = await client.connect(controller.host, controller.port, client_id="lost")
+        waiting = asyncio.create_task(connection.send(BrokerHeartbeatRequest(broker_id=1)))
+        await until(lambda: live.calls)
+        controller.advance(600_000)
+        assert not waiting.done()
+        rack.enable(live.id, False)
+        async with asyncio.timeout(DEADLINE_S):
+            assert (await waiting).error_code == 77
+        await connection.close()

@@ -143,6 +143,7 @@ def test_keywords_say_the_same_as_json() -> None:
         ({"where": {"noSuchField": 1}}, "where.noSuchField", "no request has such a field"),
         ({"brokerId": "1"}, "brokerId", "expected an integer, got '1'"),
         ({"clientId": {"regex": "("}}, "clientId", "is no regular expression"),
+        ({"clientId": {"regex": "x" * 1_001}}, "clientId", "1000 are enough"),
         ({"where": 7}, "where", "expected an object of conditions by field"),
     ],
 )
@@ -179,3 +180,27 @@ def test_every_scope_can_be_said_by_keyword() -> None:
     values["principal"] = "User:a"
     assert values.keys() == SCOPES.keys()
     assert Match.from_json(values).to_json() == values
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a+)+$", "(a|ab)*c", "(a?a)*b", "(?:x{1,9}){1,9}y", "^(([a-z])+.)+[A-Z]$", "(?=(a+)+b)", "((a{1,4}){1,4}){1,4}"],
+)
+def test_a_regular_expression_that_may_take_for_ever_is_refused_with_what_to_write_instead(pattern: str) -> None:
+    with pytest.raises(StubError, match=r"may take for ever.*\(\?>…\)") as refused:
+        stub(client_id={"regex": pattern})
+    assert refused.value.field == "clientId"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"^broker-\d+$", "broker-12"),
+        (r"^(\d{1,3}\.){3}\d{1,3}$", "127.0.0.1"),
+        (r"(?>foo|bar)+x", "foobarx"),
+        (r"(?>\w+\.)+com", "a.b.com"),
+        (r"[a-z]+-(raft|kafka)-.*", "x-raft-y"),
+    ],
+)
+def test_regular_expressions_that_people_write_are_taken(pattern: str, text: str) -> None:
+    assert stub(client_id={"regex": pattern}).match(asked(client_id=text)) is True

@@ -88,9 +88,11 @@ def test_scenarios_go_from_state_to_state(rack: Rack) -> None:
 
 def test_stubs_are_switched_off_replaced_and_taken_away(rack: Rack) -> None:
     live = rack.add(stub("BrokerHeartbeat").named("a", id="a"))
-    live.enabled = False
+    assert rack.enable("a", False) is live
     assert served(rack) == [None]
     assert rack.unused() == []
+    rack.enable("a")
+    assert served(rack) == ["a"]
     other = rack.replace("a", stub("BrokerHeartbeat").named("b").in_scenario("new", requires="Started"))
     assert (other.id, other.call_count, served(rack)) == ("a", 0, ["a"])
     with pytest.raises(StubError, match="there is a stub 'a' already"):
@@ -153,3 +155,10 @@ def test_hundreds_of_stubs_for_others_are_not_tried(rack: Rack) -> None:
         rack.add(stub("Fetch", client_id=never))
         rack.add(stub("BrokerHeartbeat", broker_id=1_000 + number, where={"wantFence": never}))
     assert served(rack) == [None]
+
+
+def test_a_near_miss_of_a_long_text_is_told_in_a_line(rack: Rack) -> None:
+    rack.add(stub(client_id="x"))
+    (condition,) = rack.near_misses(asked(client_id="y" * 10_000))[0].conditions
+    assert len(str(condition)) < 300
+    assert str(condition).endswith("… (10,002 characters)")

@@ -19,6 +19,9 @@ stubs:
     actions: [{delayOn: {ms: 500, jitterMs: 100}}]
 """
 
+BOMB = "\n".join(["- &a0 [x]", *(f"- &a{n} [{', '.join([f'*a{n - 1}'] * 20)}]" for n in range(1, 10))])
+"""Ten lines that come to billions of values."""
+
 
 def written(tmp_path: Path, name: str, text: str) -> Path:
     path = tmp_path / name
@@ -53,6 +56,11 @@ def test_an_error_names_file_line_entry_and_field(tmp_path: Path) -> None:
         ("a.json", '{"stub": []}', "stub: there is no part of a stub file 'stub'; did you mean stubs?"),
         ("a.json", '{"stubs": null}', None),
         ("a.json", '{"stubs": 3}', "stubs: expected a list, got 3"),
+        ("a.json", "[" * 100_000, "nested too deep"),
+        ("a.yaml", "[" * 5_000, "nested too deep"),
+        ("a.yaml", BOMB, "line 6: with its aliases it comes to 6,"),
+        ("a.yaml", "stubs: &a [{}, *a]", "line 1: an alias stands within what it is an alias of"),
+        ("a.yaml", "\x00", "not YAML"),
         ("a.json", "7", "expected an object with stubs, faults, plan"),
         ("a.json", '[{"id": "a"}, {"id": "a"}]', "stubs[1].id: there is a stub 'a' already"),
         ("a.json", '[{"actions": [{"injectEror": 1}]}]', "stubs[0].actions[0]: there is no action 'injectEror'"),
@@ -71,6 +79,19 @@ def test_what_is_wrong_is_said(tmp_path: Path, name: str, text: str, wrong: str 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StubFileError, match=r"nothing\.json: No such file"):
         read_stub_file(tmp_path / "nothing.json")
+
+
+def test_what_is_said_once_in_yaml_may_be_used_again(tmp_path: Path) -> None:
+    text = """
+        stubs:
+          - {match: &first {api: BrokerHeartbeat, brokerId: 1}, actions: [drop]}
+          - {match: {<<: *first, brokerId: 2}, actions: [drop]}
+        """
+    found = read_stub_file(written(tmp_path, "stubs.yaml", text))
+    assert [each.match.to_json() for each in found.stubs] == [
+        {"api": "BrokerHeartbeat", "brokerId": 1},
+        {"api": "BrokerHeartbeat", "brokerId": 2},
+    ]
 
 
 def test_yaml_without_pyyaml_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

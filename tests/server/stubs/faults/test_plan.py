@@ -84,7 +84,18 @@ def test_a_new_plan_replaces_the_old_one() -> None:
     faults = running(latency())
     faults.run([{"fault": {"kind": "bandwidth"}}])
     faults.tick(2_000)
-    assert [fault.kind.name for fault in faults.active] == ["bandwidth"]
+    assert [fault.kind.name for fault in faults.all] == ["bandwidth"]
+
+
+def test_plans_that_are_run_again_and_again_leave_no_faults_behind() -> None:
+    faults = Faults()
+    mine = faults.add("down", enabled=False)
+    for _ in range(5):
+        faults.run([latency(), latency(at=1)])
+        faults.tick(2_000)
+    faults.stop_plan()
+    faults.run([])
+    assert faults.all == [mine]
 
 
 @pytest.mark.parametrize(
