@@ -6,6 +6,7 @@ import difflib
 import json
 import re
 import shlex
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from mockraft.spark_replay.report.columns import TEXT_MAX
@@ -19,15 +20,20 @@ HEX_BYTES_MAX = 8_192
 """Frames longer than this have no command, which would hold them as hex."""
 _LINES_MAX = 1_500
 _AROUND = 3
+_FIELD = re.compile(r'"(\w+)": ')
 _CODE = re.compile(r'"errorCode": (-?\d+)')
 
 
 class Line(NamedTuple):
-    """One line of two texts: `word` is same, changed, left, right or skipped (`left` says how many lines)."""
+    """One line of two texts: `word` is same, changed, left, right or skipped (`left` says how many lines).
+
+    `is_passed` where the lines differ and that does not count.
+    """
 
     left: str
     right: str
     word: str
+    is_passed: bool = False
 
 
 class Command(NamedTuple):
@@ -68,9 +74,13 @@ def request_text(frame: bytes | None) -> str:
     return _pretty(tree)
 
 
-def side_by_side(left: str, right: str) -> list[Line]:
-    """The lines of both texts beside each other, with long stretches that are the same left out."""
+def side_by_side(left: str, right: str, counted: Collection[str] = ("",)) -> list[Line]:
+    """The lines of both texts beside each other, with long stretches that are the same left out.
+
+    `counted` are the paths (`topics[].name`) at which a difference counts, as it does beneath them; "" is everywhere.
+    """
     lefts, rights = left.splitlines()[:_LINES_MAX], right.splitlines()[:_LINES_MAX]
+    left_paths, right_paths = _paths(lefts), _paths(rights)
     lines: list[Line] = []
     for word, i, j, k, m in difflib.SequenceMatcher(None, lefts, rights, autojunk=False).get_opcodes():
         if word == "equal":
@@ -78,9 +88,10 @@ def side_by_side(left: str, right: str) -> list[Line]:
             continue
         for at in range(max(j - i, m - k)):
             here, there = (lefts[i + at] if i + at < j else None), (rights[k + at] if k + at < m else None)
-            lines.append(
-                Line(here or "", there or "", "left" if there is None else "right" if here is None else "changed")
-            )
+            path = right_paths[k + at] if here is None else left_paths[i + at]
+            is_passed = not any(path.startswith(each) or each.startswith(path) for each in counted)
+            change = "left" if there is None else "right" if here is None else "changed"
+            lines.append(Line(here or "", there or "", change, is_passed))
     return lines
 
 
@@ -117,8 +128,35 @@ def _shortened(lines: list[str], *, is_first: bool, is_last: bool) -> list[Line]
     return [*[Line(each, each, "same") for each in head], skipped, *[Line(each, each, "same") for each in tail]]
 
 
+def _paths(lines: list[str]) -> list[str]:
+    """The path of each line of JSON that `_pretty` made: fields with dots, [] for any element; "" for other text."""
+    found: list[str] = []
+    open_: list[str] = []
+    for line in lines:
+        said = line.strip()
+        if said[:1] in ("}", "]") and open_:
+            found.append(_path(open_))
+            open_.pop()
+            continue
+        field = _FIELD.match(said)
+        part = field[1] if field else ""
+        if said.endswith("["):
+            open_.append(f"{part}[]")
+            found.append(_path(open_).removesuffix("[]"))
+        elif said.endswith("{"):
+            open_.append(part)
+            found.append(_path(open_))
+        else:
+            found.append(_path([*open_, part]))
+    return found
+
+
+def _path(parts: list[str]) -> str:
+    return ".".join(part for part in parts if part)
+
+
 def _pretty(tree: Any) -> str:
-    return json.dumps(_brief(tree), ensure_ascii=False, indent=1)
+    return json.dumps(_brief(tree), ensure_ascii=False, indent=2)
 
 
 def _brief(tree: Any) -> Any:

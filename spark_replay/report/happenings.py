@@ -15,6 +15,8 @@ from mockraft.wire import api_keys
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 LOUD = frozenset(["gap", "desync", "conflict", "midstream", "tls", "sasl", "hole", "oversized", "rst"])
 """The kinds of CONN_EVENTS that are listed one by one; the others are counted."""
+WORDS_OF_MOMENTS = {"rst": "reset", "midstream": "began midway", "hole": "cut by snaplen", "tls": "TLS", "sasl": "SASL"}
+"""What a kind is called where it is one of many; the others are called what they are."""
 _LISTED_MAX = 200
 _STATES_MAX = 20_000
 _EPOCHS_MAX = 2_000

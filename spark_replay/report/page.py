@@ -13,6 +13,7 @@ from typing import Any
 from mockraft.spark_replay.report import replay_sections, sections
 from mockraft.spark_replay.report.captured import Frames, frame_key, frames_of_tables, traffic_of_captures
 from mockraft.spark_replay.report.examples import replay_command
+from mockraft.spark_replay.report.happenings import LOUD, WORDS_OF_MOMENTS
 from mockraft.spark_replay.report.replayed import Replayed
 from mockraft.spark_replay.report.sources import OnRows, replay_of_tables, rules_of, traffic_of_tables
 from mockraft.spark_replay.report.traffic import Traffic
@@ -85,6 +86,7 @@ def _traffic(traffic: Traffic, frames: Frames) -> dict[str, Any]:
     listed = sections.happenings(traffic)
     shown, others = sections.clients(traffic)
     counts, sizes = traffic.happenings.counts.counts, traffic.happenings.bytes.counts
+    told = sum(each["kind"] in LOUD or each["kind"] == "registered" for each in listed)
     moments = {kind: sum(each["kind"] == kind for each in listed) for kind in ("new leader", "fenced", "unfenced")}
     return {
         "total": total,
@@ -92,6 +94,9 @@ def _traffic(traffic: Traffic, frames: Frames) -> dict[str, Any]:
         "alone": sum(count for kind, count in total["pairing"].items() if kind not in ("paired", "acks0")),
         "gaps": {"count": counts.get("gap", 0), "bytes": sizes.get("gap", 0)},
         "moments": moments,
+        "damaged": sections.damaged(traffic),
+        "more_happened": max(0, sum(counts.get(kind, 0) for kind in (*LOUD, "registered")) - told),
+        "words": WORDS_OF_MOMENTS,
         "apis": sections.apis(traffic),
         "happenings": listed,
         "heartbeats": sections.heartbeat_rows(brokers, alarm_ns, total["firstNs"]),

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter
 from mockraft.spark_replay.report.drawing import BAD, DIM, GOOD, INK, LINE, SERIES, Plot, Shape, bare, plot
-from mockraft.spark_replay.report.happenings import Happening
+from mockraft.spark_replay.report.happenings import WORDS_OF_MOMENTS, Happening
 from mockraft.spark_replay.report.heartbeats import Pulse
 from mockraft.spark_replay.report.sketches import WIDTHS_S, LogHistogram, TimeBins
 
@@ -116,10 +116,13 @@ def heartbeats(pulses: Mapping[str, Pulse], span_ns: tuple[int, int], alarm_ns: 
         for number, (name, pulse) in enumerate(drawn.items()):
             width_ns = pulse.longest.width_ns
             bins = sorted(pulse.longest.values.items())
-            at_s = [(key * width_ns + width_ns / 2 - first_ns) / 1e9 for key, _ in bins]
+            at_s = np.array([(key * width_ns + width_ns / 2 - first_ns) / 1e9 for key, _ in bins])
+            values_s = np.array([value / 1e9 for _, value in bins])
+            # Nothing is drawn over a time in which nothing was heard.
+            breaks = np.flatnonzero(np.diff(at_s) > max(alarm_ns / 1e9, 4 * width_ns / 1e9)) + 1
             axis.plot(
-                at_s,
-                [value / 1e9 for _, value in bins],
+                np.insert(at_s, breaks, np.nan),
+                np.insert(values_s, breaks, np.nan),
                 ".-",
                 color=SERIES[number],
                 label=name,
@@ -161,7 +164,7 @@ def _lanes(axis: Any, lanes: list[str], happenings: Sequence[Happening], first_n
         at_s = [(each.at_ns - first_ns) / 1e9 for each in happenings if each.kind == kind]
         axis.axhline(row, color=LINE, linewidth=0.6)
         axis.plot(at_s, [row] * len(at_s), "D", color=_LANES[kind], markersize=4, markeredgewidth=0, clip_on=False)
-    axis.set_yticks(range(len(lanes)), lanes)
+    axis.set_yticks(range(len(lanes)), [WORDS_OF_MOMENTS.get(kind, kind) for kind in lanes])
     axis.set_ylim(len(lanes) - 0.4, -0.6)
     axis.tick_params(left=False, labelcolor=INK)
     for side in ("left", "bottom"):

@@ -19,6 +19,7 @@ from mockraft.spark_replay.report.examples import (
 from mockraft.spark_replay.report.replayed import Place, Replayed
 from mockraft.spark_replay.report.sections import milliseconds
 from mockraft.spark_replay.report.sources import rows_where
+from mockraft.wire import api_keys
 
 EXAMPLES_SHOWN = 25
 _PLACES_MAX = 500
@@ -111,7 +112,7 @@ def decoded_examples(replayed: Replayed, folder: Path, requests: Frames) -> list
         answer = answers.get(exchange)
         if exchange not in by_exchange and answer is not None:
             request = requests.get((row["conn_id"], row["incarnation"], row["request_frame_no"], False))
-            by_exchange[exchange] = _example(answer, request)
+            by_exchange[exchange] = _example(answer, request, _counted(replayed, answer["api_key"]))
         if exchange in by_exchange:
             by_exchange[exchange]["places"].append(
                 {"path": row["path"], "kind": place[2], "expected": row["expected"], "actual": row["actual"]}
@@ -119,7 +120,12 @@ def decoded_examples(replayed: Replayed, folder: Path, requests: Frames) -> list
     return list(by_exchange.values())
 
 
-def _example(answer: dict[str, Any], request: bytes | None) -> dict[str, Any]:
+def _counted(replayed: Replayed, key: int) -> list[str]:
+    """The paths of an API at which differences count; everywhere in an Envelope, whose answer is shown as bytes."""
+    return [""] if key == api_keys.ENVELOPE else [path for (of, path, _), _ in replayed.found if of == key]
+
+
+def _example(answer: dict[str, Any], request: bytes | None, counted: list[str]) -> dict[str, Any]:
     key, version = answer["api_key"], answer["api_version"]
     captured, live = answer["captured_response"], answer["live_response"]
     commands = [
@@ -127,7 +133,7 @@ def _example(answer: dict[str, Any], request: bytes | None) -> dict[str, Any]:
         Command("the captured answer", decode_command(captured, key, version, is_response=True)),
         Command("the live answer", decode_command(live, key, version, is_response=True)),
     ]
-    lines = side_by_side(response_text(captured, key, version), response_text(live, key, version))
+    lines = side_by_side(response_text(captured, key, version), response_text(live, key, version), counted)
     return {
         "api": api_name(key),
         "version": version,

@@ -1,5 +1,5 @@
 for (const search of document.querySelectorAll("input[type=search]")) {
-  const rows = [...search.closest("details, section").querySelectorAll("tbody tr")];
+  const rows = [...search.closest(".tools").nextElementSibling.querySelectorAll("tbody tr")];
   const told = search.parentElement.querySelector("output");
   search.addEventListener("input", () => {
     const text = search.value.toLowerCase();

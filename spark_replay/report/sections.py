@@ -32,6 +32,7 @@ WORDS_OF_KINDS = {
     "sasl": "connections that log in by SASL tokens",
     "not_kafka": "connections that are not Kafka's",
     "hole": "packets that the snap length cut",
+    "unfinished": "frames that the capture ends in the middle of",
     "oversized": "frames that claim to be too long",
 }
 WORDS_OF_FILES = {
@@ -44,6 +45,10 @@ WORDS_OF_FILES = {
     "corrupt": "bytes that are no packets",
     "quarantined": "the file was put aside",
 }
+
+
+IN_BYTES = frozenset(["truncated", "corrupt"])
+"""The kinds of FILE_EVENTS that count bytes."""
 
 
 def totals(traffic: Traffic) -> dict[str, Any]:
@@ -171,7 +176,10 @@ def not_read(traffic: Traffic) -> dict[str, Any]:
         for name, value in (("files", file), ("details", detail)):
             if value and value not in row[name] and len(row[name]) < 5:
                 row[name].append(value)
-    files = [{"kind": kind, "words": WORDS_OF_FILES.get(kind, ""), **row} for kind, row in by_kind.items()]
+    files = [
+        {"kind": kind, "words": WORDS_OF_FILES.get(kind, ""), "inBytes": kind in IN_BYTES, **row}
+        for kind, row in by_kind.items()
+    ]
     sizes = traffic.happenings.bytes.counts
     connections = [
         {"kind": kind, "words": WORDS_OF_KINDS.get(kind, ""), "count": count, "bytes": sizes.get(kind, 0)}
@@ -179,6 +187,15 @@ def not_read(traffic: Traffic) -> dict[str, Any]:
         if kind in sizes
     ]
     return {"files": sorted(files, key=lambda row: -row["count"]), "connections": connections}
+
+
+def damaged(traffic: Traffic) -> dict[str, int]:
+    """How many places of the files could not be read, and how many bytes."""
+    found = [(kind, count) for (kind, _, _), count in traffic.file_events.counts.items()]
+    return {
+        "count": sum(kind in IN_BYTES or kind == "quarantined" for kind, _ in found),
+        "bytes": sum(count for kind, count in found if kind in IN_BYTES),
+    }
 
 
 def unread(traffic: Traffic, frames: Frames) -> list[dict[str, Any]]:

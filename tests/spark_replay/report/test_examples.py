@@ -43,3 +43,19 @@ def test_texts_stand_side_by_side_with_long_equal_stretches_left_out() -> None:
     assert [line.word for line in lines] == ["skipped", "same", "same", "same", "changed", "right", "same"]
     assert lines[0].left == "18 lines the same"
     assert (noted(lines[4].left), noted(lines[4].right)) == ("", "NOT_LEADER_OR_FOLLOWER")
+
+
+def test_lines_that_a_rule_passes_over_are_told_from_those_that_count() -> None:
+    left = {"throttleTimeMs": 3, "topics": [{"name": "t", "ids": [1], "epoch": {"at": 1}}], "port": 1}
+    right = {"throttleTimeMs": 4, "topics": [{"name": "u", "ids": [2], "epoch": {"at": 2}}], "port": 2}
+    texts = [json.dumps(tree, indent=2) for tree in (left, right)]
+    lines = side_by_side(*texts, counted=["topics[].name", "topics[].epoch"])
+    changed = {line.left.strip(): line.is_passed for line in lines if line.word == "changed"}
+    assert changed == {
+        '"throttleTimeMs": 3,': True,
+        '"name": "t",': False,
+        "1": True,
+        '"at": 1': False,
+        '"port": 1': True,
+    }
+    assert not any(line.is_passed for line in side_by_side(*texts))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from mockraft.spark_replay.report import captured
 from mockraft.spark_replay.report.captured import traffic_of_captures
 from mockraft.spark_replay.report.page import write_report
 from mockraft.spark_replay.report.sections import happenings, heartbeat_rows, pulses, totals
@@ -60,6 +61,11 @@ def test_the_page_is_whole_and_points_only_into_itself(page: str) -> None:
     assert {address for address in outline.addresses if not address.startswith("#")} == set()
     assert {address[1:] for address in outline.addresses} <= set(outline.ids)
     assert outline.tags.count("script") == 1
+
+
+def test_the_style_is_as_it_was_written(page: str) -> None:
+    style = page.partition("<style>")[2].partition("</style>")[0]
+    assert style.strip() == (Path(captured.__file__).parent / "report.css").read_text().strip()
 
 
 def test_what_a_capture_says_is_text_and_never_markup(page: str) -> None:

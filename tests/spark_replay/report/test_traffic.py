@@ -89,3 +89,13 @@ def test_events_of_files_are_summed_by_kind() -> None:
     traffic.add_file_events(batch(schemas.FILE_EVENTS, rows, file_offset=0))
     (row,) = sections.not_read(traffic)["files"]
     assert (row["count"], row["files"]) == (6, ["a.pcap", "b.pcap"])
+
+
+def test_damaged_places_of_files_are_counted_apart_with_their_bytes() -> None:
+    traffic = Traffic()
+    kinds_of = {"truncated": 156, "corrupt": 40, "quarantined": 0, "not_tcp": 3}
+    rows = [{"file": "a.pcap", "kind": kind, "count": count} for kind, count in kinds_of.items()]
+    traffic.add_file_events(batch(schemas.FILE_EVENTS, rows, file_offset=0))
+    assert sections.damaged(traffic) == {"count": 3, "bytes": 196}
+    told = {row["kind"]: row["inBytes"] for row in sections.not_read(traffic)["files"]}
+    assert told == {"truncated": True, "corrupt": True, "quarantined": False, "not_tcp": False}
