@@ -1,0 +1,155 @@
+"""The sources kafka_pcap and kafka_frames and the tables made of them, against what one machine reads."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from mockraft.spark_replay.decoding.exchange_table import pair_exchanges_table
+from mockraft.spark_replay.frames import read_frames
+from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FRAMES, PACKETS, RUNS
+
+from ..spark_replay.ring_files import damaged, ring_files
+from ..spark_replay.streams.stitched import in_order
+
+pytestmark = pytest.mark.spark
+
+PORT = 19093
+_PLACES = ("packet_first", "packet_last")
+
+
+@pytest.fixture(scope="module")
+def alone(controller_capture: str) -> tuple[pa.Table, pa.Table]:
+    """Frames and connection events as one machine reads them."""
+    events: list[pa.RecordBatch] = []
+    frames = pa.Table.from_batches(read_frames(controller_capture, [PORT], conn_events=events), schema=FRAMES)
+    return frames, pa.Table.from_batches(events, schema=CONN_EVENTS)
+
+
+def rows_of(table: pa.Table) -> Counter[str]:
+    return Counter(str(row) for row in table.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("split_bytes", "chunk_bytes", "index", "partitions"), [("64k", "8m", "auto", 5), ("300k", "40k", "exact", 1)]
+)
+def test_any_splits_chunks_and_partitions_give_the_frames_of_one_machine(
+    spark: Any, controller_capture: str, alone: Any, split_bytes: str, chunk_bytes: str, index: str, partitions: int
+) -> None:
+    from mockraft.spark_replay.spark import tables
+
+    found = tables.frames(
+        spark,
+        controller_capture,
+        partitions=partitions,
+        ports=[PORT],
+        splitBytes=split_bytes,
+        chunkBytes=chunk_bytes,
+        splitIndex=index,
+    )
+    assert found.rdd.getNumPartitions() == partitions
+    assert in_order(found.toArrow()) == in_order(alone[0])
+
+
+def test_connections_go_on_over_the_files_of_a_folder(
+    spark: Any, controller_capture: str, alone: Any, tmp_path: Path
+) -> None:
+    from mockraft.spark_replay.spark import tables
+
+    ring_files(Path(controller_capture), tmp_path / "ring", 5)
+    found = tables.frames(spark, tmp_path / "ring", ports=[PORT], chunkBytes="50k").toArrow()
+    assert in_order(found.drop_columns(_PLACES)) == in_order(alone[0].drop_columns(_PLACES))
+
+
+def test_runs_are_what_is_loaded_and_one_batch_holds_no_more_than_the_session_says(
+    spark: Any, controller_capture: str
+) -> None:
+    runs = spark.read.format("kafka_pcap").option("ports", PORT).load(controller_capture)
+    sizes = runs.mapInArrow(
+        lambda batches: (pa.record_batch({"rows": pa.array([batch.num_rows])}) for batch in batches), "rows long"
+    )
+    assert runs.toArrow().schema.equals(RUNS)
+    assert max(row["rows"] for row in sizes.collect()) <= int(
+        spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")
+    )
+
+
+def test_events_of_connections_are_those_of_one_machine(spark: Any, controller_capture: str, alone: Any) -> None:
+    from mockraft.spark_replay.spark import tables
+
+    found = tables.conn_events(spark, controller_capture, ports=[PORT], splitBytes="200k", apiKeys="Fetch").toArrow()
+    assert found.schema.equals(CONN_EVENTS)
+    assert rows_of(found) == rows_of(alone[1])
+    assert {"syn", "fin", "rst"} < set(found["kind"].to_pylist())
+
+
+def test_a_filter_goes_down_to_the_source_and_changes_no_row(spark: Any, controller_capture: str, alone: Any) -> None:
+    def loaded(source: str, level: str) -> Any:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+        reader = spark.read.format(source).option("level", level).option("pushFilters", "true")
+        return reader.option("ports", PORT).load(controller_capture)
+
+    frames = loaded("kafka_frames", "frames").where("client_port < 40000 and api_key = 63 and not is_response")
+    plan = frames._jdf.queryExecution().executedPlan().toString()
+    assert "BatchScan" in plan
+    assert "client_port" not in plan.partition("Filter")[2].partition("\n")[0]
+    rows = [row for row in alone[0].to_pylist() if row["client_port"] < 40000 and row["api_key"] == 63]
+    assert in_order(frames.toArrow()) == in_order(
+        pa.Table.from_pylist([row for row in rows if not row["is_response"]], schema=FRAMES)
+    )
+    packets = loaded("kafka_pcap", "packets").where("sport = 19093 and payload_len > 0").toArrow()
+    assert packets.schema.equals(PACKETS)
+    assert set(packets["sport"].to_pylist()) == {PORT}
+
+
+def test_options_of_frames_are_applied_to_what_was_stitched(spark: Any, controller_capture: str, alone: Any) -> None:
+    from mockraft.spark_replay.spark import tables
+
+    found = tables.frames(spark, controller_capture, ports=[PORT], apiKeys=["Fetch", 63], includeBytes=False).toArrow()
+    wanted = [row | {"frame": None} for row in alone[0].to_pylist() if row["api_key"] in (1, 63)]
+    assert in_order(found) == in_order(pa.Table.from_pylist(wanted, schema=FRAMES))
+
+
+def test_exchanges_are_those_of_one_machine(spark: Any, controller_capture: str, alone: Any) -> None:
+    from mockraft.spark_replay.spark import tables
+
+    frames = tables.frames(spark, controller_capture, ports=[PORT])
+    found = tables.exchanges(frames, unanswered=True).toArrow()
+    assert rows_of(found) == rows_of(
+        pa.Table.from_batches(pair_exchanges_table(alone[0].to_batches()), schema=EXCHANGES)
+    )
+    assert found["response"].null_count == 6
+
+
+def test_damage_fails_the_job_with_its_place_or_is_a_row(spark: Any, controller_capture: str, tmp_path: Path) -> None:
+    from mockraft.spark_replay.spark import tables
+
+    path = damaged(Path(controller_capture), tmp_path / "x.pcap", 300_000, 100)
+    with pytest.raises(Exception, match=rf"CaptureError: {path}: no record header: .* \(offset 300000\)"):
+        tables.frames(spark, path, ports=[PORT], splitBytes="100k").count()
+    frames = tables.frames(spark, path, ports=[PORT], splitBytes="100k", onError="quarantine")
+    assert 1700 < frames.count() < 1726
+    found = tables.file_events(spark, path, splitBytes="100k", onError="quarantine").toArrow()
+    assert found.schema.equals(FILE_EVENTS)
+    (row,) = found.to_pylist()
+    assert (row["file"], row["file_offset"], row["kind"]) == (str(path), 300_000, "corrupt")
+    assert tables.file_events(spark, path, splitBytes="100k", onError="skip").count() == 0
+
+
+def test_what_is_wrong_is_said_before_a_job_begins(spark: Any, controller_capture: str, tmp_path: Path) -> None:
+    from mockraft.spark_replay.spark import tables
+    from mockraft.spark_replay.spark.options import OptionError
+
+    text = tmp_path / "x.pcap"
+    text.write_text("GET / HTTP/1.1")
+    with pytest.raises(Exception, match=rf"CaptureError: {text}: not a pcap or pcapng file: it starts with 47 45 54"):
+        tables.frames(spark, [controller_capture, text]).count()
+    with pytest.raises(Exception, match=r"NoCaptureError: no capture file at .*/nowhere\.pcap"):
+        tables.frames(spark, tmp_path / "nowhere.pcap").count()
+    with pytest.raises(OptionError, match=r"unknown option port=9092 \(is ports meant\?\)"):
+        tables.frames(spark, controller_capture, port=9092)
+    with pytest.raises(OptionError, match=r"option level: 'packets' is not frames"):
+        tables.frames(spark, controller_capture, level="packets")
+    with pytest.raises(Exception, match=r"OptionError: option splitBytes: '0' is not a size \(64m\)"):
+        spark.read.format("kafka_pcap").option("splitBytes", "0").load(controller_capture)
