@@ -18,7 +18,7 @@ ANY = 1
 UPGRADE, UNSAFE_DOWNGRADE = 1, 3
 TIMEOUT_MS = 60_000
 
-EMPTY_S = 15
+EMPTY_S = 60
 EMPTY_POLL_S = 0.05
 
 Levels = dict[str, tuple[int, int]]

@@ -164,8 +164,15 @@ def create_topic() -> Callable[..., None]:
         admin = AdminClient({"bootstrap.servers": bootstrap})
         dotted = {key.replace("_", "."): value for key, value in config.items()}
         topic = NewTopic(name, num_partitions=partitions, replication_factor=replicas, config=dotted)
-        # A broker that runs may not have read its own records yet; librdkafka asks only once who the controller is.
-        wait_until(lambda: admin.list_topics(timeout=10).controller_id > 0, 60, f"a controller by {bootstrap}")
+
+        def knows_a_controller() -> bool:
+            # A broker that runs may not have read its own records yet; librdkafka asks only once who the controller is.
+            try:
+                return admin.list_topics(timeout=10).controller_id > 0
+            except KafkaException:
+                return False
+
+        wait_until(knows_a_controller, 60, f"a controller by {bootstrap}")
         admin.create_topics([topic], operation_timeout=60)[name].result(90)
 
         def led(server: str) -> bool:
