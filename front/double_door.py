@@ -338,5 +338,13 @@ class _Said:
         said = word(*arguments, **options)
         if not isinstance(said, Stub):
             return said
-        self._live = self._door.call(self._door.double.script.rack.replace, self._live.id, said)
+        self._live = self._door.call(self._place, said)
         return self
+
+    def _place(self, said: Stub) -> Stub:
+        rack = self._door.double.script.rack
+        if said.id == self._live.id:
+            return rack.replace(said.id, said)
+        live = rack.add(said)
+        rack.remove(self._live)
+        return live

@@ -7,6 +7,7 @@ from typing import Literal
 import pytest
 import pytest_asyncio
 from mockraft import Controller
+from mockraft.recorder import LocalRecorder
 from mockraft.server.admin.serving import AdminServer
 from mockraft.server.admin.settings import AdminSettings
 from playwright.async_api import ConsoleMessage, Page, Request, ViewportSize, async_playwright, expect
@@ -68,7 +69,8 @@ async def opens(tab: Page, controller: Controller) -> AsyncIterator[Opens]:
     async def open_page(
         panel: str = "overview", *, token: str | None = None, size: ViewportSize = DESK, scheme: Scheme = "light"
     ) -> Page:
-        servers.append(await AdminServer.start(controller.double, AdminSettings(token=token)))
+        settings = AdminSettings(token=token)
+        servers.append(await AdminServer.start(controller.double, settings, LocalRecorder()))
         await tab.set_viewport_size(size)
         await tab.emulate_media(color_scheme=scheme)
         await tab.goto(f"{servers[0].url}/#{panel}")

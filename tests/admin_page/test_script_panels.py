@@ -103,3 +103,34 @@ async def test_every_kind_of_fault_has_a_form_that_arrow_keys_reach(opens: Opens
         await page.keyboard.press("ArrowDown")
     await expect(page.get_by_role("button", name="Switch it on")).to_have_count(len(names))
     await expect(kinds.first).to_be_focused()
+
+
+@pytest.mark.parametrize("controller", [{"clock": "virtual"}], indirect=True)
+async def test_a_plan_is_shown_step_by_step_and_stopped_by_hand(opens: Opens, controller: Controller) -> None:
+    latency = {"kind": "latency", "params": {"latencyMs": 5}}
+    controller.faults.run([{"duration": 500, "fault": latency}, {"at": 1_000, "fault": {"kind": "down"}}])
+    page = await opens("faults")
+    steps = page.get_by_role("list", name="The plan's steps").get_by_role("listitem")
+    await expect(steps).to_have_text(
+        ["latency at 0 ms for 500 ms: on, fired 0 times", "down at 1,000 ms: waiting"], use_inner_text=True
+    )
+    controller.advance(600)
+    await expect(steps.first).to_have_text("latency at 0 ms for 500 ms: over, fired 0 times")
+    await page.get_by_role("button", name="Stop the plan").click()
+    await expect(page.get_by_role("button", name="Stop the plan")).to_be_hidden()
+    assert controller.double.script.faults.active == []
+
+
+async def test_strict_mode_is_switched_by_hand_and_recordings_are_listed(opens: Opens, controller: Controller) -> None:
+    page = await opens("stubs")
+    strict = page.get_by_role("switch", name="Strict")
+    await expect(strict).not_to_be_checked()
+    await strict.click()
+    await expect(strict).to_be_checked()
+    assert controller.strict
+    url = page.url.partition("#")[0]
+    made = await page.request.post(f"{url}v1/recordings", data={"upstream": controller.bootstrap})
+    assert made.ok
+    await expect(page.get_by_text(f"recording-1: {controller.bootstrap} at")).to_be_visible()
+    await page.request.delete(f"{url}v1/recordings")
+    await expect(page.get_by_text("Recordings")).to_be_hidden()

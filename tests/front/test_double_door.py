@@ -21,6 +21,7 @@ from mockraft import (
     WaitTimeoutError,
     stub,
 )
+from mockraft.server.stubs.errors import StubError
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.client import DisconnectedError
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -45,6 +46,18 @@ def test_a_stub_is_said_in_the_way_and_counts_what_it_served(mockraft: SyncContr
     assert [exchange.request.broker_id for exchange in moved.calls] == [1, 1]
     (listed,) = mockraft.stubs
     assert listed.id == moved.id
+
+
+def test_a_stub_that_is_said_in_the_way_may_be_given_an_id(mockraft: SyncController) -> None:
+    gone = mockraft.stub("DescribeCluster").named("gone", id="gone").drop()
+    assert [each.id for each in mockraft.stubs] == [gone.id] == ["gone"]
+    assert mockraft.verify(0, gone) == []
+    other = mockraft.stub("Fetch")
+    with pytest.raises(StubError, match="there is a stub 'gone' already"):
+        other.named("gone", id="gone")
+    mockraft.remove(other)
+    mockraft.remove("gone")
+    assert mockraft.ask(CLUSTER).error_code == 0
 
 
 def test_a_stub_is_a_value_or_json_too_and_goes_by_its_id(mockraft: SyncController) -> None:

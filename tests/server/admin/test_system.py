@@ -41,3 +41,9 @@ async def test_a_reset_takes_back_what_was_said_of_the_journal(http: httpx.Async
     await http.patch("/v1/settings", json={"journalEnabled": False, "journalEntriesMax": 1})
     await http.post("/v1/reset")
     assert (await http.get("/v1/settings")).json() == before
+
+
+async def test_an_api_without_a_recorder_lists_no_recordings_and_says_who_has_one(http: httpx.AsyncClient) -> None:
+    assert (await http.get("/v1/recordings")).json() == {"recordings": []}
+    refused = await http.post("/v1/recordings", json={"upstream": "127.0.0.1:9093"})
+    assert (refused.status_code, "mockraft serve and Controller" in refused.json()["detail"]) == (409, True)

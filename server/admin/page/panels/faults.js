@@ -14,6 +14,7 @@ const SCOPES = [
 export function faultsPanel() {
   const list = h("ul", { class: "cards", "aria-label": "Faults" });
   const count = h("span", { class: "count", role: "status", "aria-live": "off" });
+  const plan = h("div", { class: "plan", hidden: true });
   const kindList = h("ul", { class: "kinds", "aria-label": "Kinds of fault", onkeydown: moveAmongKinds });
   const search = h("input", { type: "search", placeholder: "Search kinds  /", "aria-label": "Search kinds of fault", oninput: () => drawKinds() });
   const render = eachOf(list, (/** @type {any} */ fault) => fault.id, (fault) => faultCard(fault, refresh));
@@ -34,14 +35,36 @@ export function faultsPanel() {
     }
     const { faults } = await get("v1/faults");
     render(faults);
+    drawPlan((await get("v1/plan")).plan);
     say(count, faults.length ? `${many(faults.filter((/** @type {any} */ one) => one.enabled).length, "fault")} on, ${number(faults.filter((/** @type {any} */ one) => !one.fired).length)} not fired yet`
       : "No faults: choose a kind and switch one on.");
   }
 
+  const steps = h("ol", { "aria-label": "The plan's steps" });
+  const stop = h("button", { type: "button", class: "quiet danger", onclick: () => attempt(send("DELETE", "v1/plan"), refresh) }, "Stop the plan");
+  plan.append(h("div", { class: "line" }, h("h3", {}, "Plan"), h("span", { class: "space" }), stop), steps);
+
+  function drawPlan(/** @type {any[]} */ now) {
+    plan.hidden = !now.length;
+    while (steps.childElementCount > now.length) steps.lastElementChild?.remove();
+    while (steps.childElementCount < now.length) steps.append(h("li", {}));
+    now.forEach((step, at) => {
+      say(steps.children[at], stepInWords(step));
+      steps.children[at].className = step.state;
+    });
+    stop.hidden = now.every((step) => step.state === "over");
+  }
+
   const element = h("section", { class: "panel columns", "aria-label": "Faults" },
-    h("div", { class: "column" }, h("div", { class: "bar" }, h("h2", {}, "On and off"), h("span", { class: "space" }), count), list),
+    h("div", { class: "column" }, h("div", { class: "bar" }, h("h2", {}, "On and off"), h("span", { class: "space" }), count), plan, list),
     h("div", { class: "column editor" }, h("div", { class: "bar" }, search), kindList));
   return { element, search, refresh, everyMs: 1000 };
+}
+
+/** @param {any} step @returns {string} */
+function stepInWords({ at, duration, ramp, fault, state, fired }) {
+  const times = [`at ${number(at ?? 0)} ms`, duration && `for ${number(duration)} ms`, ramp && `growing for ${number(ramp)} ms`].filter(Boolean).join(" ");
+  return `${fault.name ?? fault.kind.replaceAll("_", " ")} ${times}: ${state}${state === "waiting" ? "" : `, fired ${many(fired ?? 0, "time")}`}`;
 }
 
 /** @param {any} kind @param {() => Promise<void>} refresh */

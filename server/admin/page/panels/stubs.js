@@ -28,6 +28,9 @@ export function stubsPanel() {
   const list = h("ul", { class: "cards", "aria-label": "Active stubs" });
   const count = h("span", { class: "count", role: "status", "aria-live": "off" });
   const scenarios = h("div", { class: "scenarios" });
+  const recordings = h("div", { class: "scenarios" });
+  const strict = h("button", { type: "button", role: "switch", class: "switch", "aria-label": "Strict: mark requests that no stub is about",
+    onclick: () => attempt(send("PATCH", "v1/settings", { strict: strict.getAttribute("aria-checked") !== "true" }), refresh) });
   const search = h("input", { type: "search", placeholder: "Search  /", "aria-label": "Search stubs", oninput: () => draw() });
   const editor = makeEditor(refresh, (id) => stubs.some((stub) => stub.id === id));
   /** @type {any[]} */
@@ -49,12 +52,18 @@ export function stubsPanel() {
     ({ stubs } = await get("v1/stubs"));
     draw();
     const { scenarios: states } = await get("v1/scenarios");
+    const { strict: isStrict } = await get("v1/settings");
+    strict.setAttribute("aria-checked", String(isStrict));
+    const { recordings: heard } = await get("v1/recordings");
+    fill(recordings, heard.length > 0 && h("h3", {}, "Recordings"), heard.map((/** @type {any} */ one) => h("span", { class: "tag plain" },
+      `${one.id}: ${one.upstream} at ${one.bootstrap}, ${many(one.requests, "request")}${one.running ? "" : `, ended${one.ended ? `: ${one.ended}` : ""}`}`)));
     fill(scenarios, states.length > 0 && h("h3", {}, "Scenarios"),
       states.map((/** @type {any} */ { name, state }) => h("span", { class: "tag plain" }, `${name}: ${state}`)));
   }
 
   const element = h("section", { class: "panel columns", "aria-label": "Stubs" },
-    h("div", { class: "column" }, h("div", { class: "bar" }, search, h("span", { class: "space" }), count), scenarios, list),
+    h("div", { class: "column" }, h("div", { class: "bar" }, search, strict, h("span", { title: "The controller answers a request that no stub is about, and it counts as unmatched." }, "strict"),
+      h("span", { class: "space" }), count), recordings, scenarios, list),
     editor.element);
   return { element, search, refresh, everyMs: 1000, keys: { n: () => editor.begin(EXAMPLE) } };
 }
