@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 _ROWS_AT_ONCE = 8192
 _BYTES_AT_ONCE = 16 << 20
 _EARLY_RESPONSE_NS = 1_000_000_000
-_STATUSES = pa.array(["paired", "no_response", "no_request", "mismatch", "acks0"])
+_STATUSES = ("paired", "no_response", "no_request", "mismatch", "acks0")
 _PAIRED, _NO_RESPONSE, _NO_REQUEST, _MISMATCH, _ACKS0 = range(5)
 
 
@@ -142,7 +142,7 @@ class Pairing:
         columns["correlation_id"] = pa.array(chosen.correlation_id, mask=~chosen.has_header)
         columns["api_key"], columns["api_version"] = key[rows], version[rows]
         columns["header_version"] = header[rows].astype(np.int8)
-        columns["pair_status"] = _STATUSES.take(pa.array(status[rows]))
+        columns["pair_status"] = pa.array(_STATUSES).take(pa.array(status[rows]))
         columns["request_frame_no"] = pa.array(request_no[rows], mask=has_no_request[rows])
         columns["latency_ns"] = pa.array(latency[rows], mask=has_no_request[rows])
         arrays = [pa.array(columns[field.name], field.type) for field in FRAMES]

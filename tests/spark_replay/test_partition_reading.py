@@ -1,6 +1,8 @@
 """What partitions of the Spark sources read, without Spark: in any splits, with filters and options at each level."""
 
 import gzip
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -234,3 +236,12 @@ def test_responses_and_requests_are_said_by_their_sides(tmp_path: Path) -> None:
     said = exchanges(5)
     path = written(tmp_path / "x.pcap", conversation(said))
     assert Counter(Said(not row["is_response"], row["frame"]) for row in stitched(path)) == Counter(said)
+
+
+def test_a_worker_that_only_plans_imports_no_pandas_and_no_spark() -> None:
+    program = (
+        "import sys, mockraft.spark_replay.spark.partition_reading\n"
+        "print([each for each in ('pandas', 'pyspark') if each in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
