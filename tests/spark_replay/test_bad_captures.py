@@ -1,0 +1,203 @@
+"""Whatever a capture holds, its frames, messages and exchanges are rows, and what is no frame is a row that says so."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mockraft.spark_replay.decoding import decode_batches
+from mockraft.spark_replay.decoding.exchange_table import pair_exchanges_table
+from mockraft.spark_replay.formats import CaptureError
+from mockraft.spark_replay.formats.file_headers import SNAPLEN_MAX
+from mockraft.spark_replay.frames import read_frames
+from mockraft.spark_replay.schemas import CONN_EVENTS, FRAMES
+
+from .capture_bytes import Packet, pcap, pcapng
+from .frame_rows import frames_of, said_in, table_of
+from .packetiser import (
+    FLOW,
+    PORT,
+    Flow,
+    Said,
+    Segment,
+    conversation,
+    exchanges,
+    ip,
+    link,
+    packets,
+    request,
+    response,
+    timed,
+)
+
+CAPTURES = Path(__file__).parents[1] / "captures"
+CONTROLLER = CAPTURES / "controller-4.3.1.pcap"
+SAID = exchanges(60)
+FORMS = {"pcap": pcap(packets(conversation(SAID))), "pcapng": pcapng(packets(conversation(SAID)))}
+house = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def everything(path: Path, ports: tuple[int, ...] = (PORT,), **options: Any) -> tuple[pa.Table, Counter[str]]:
+    """The frames, after they were decoded and paired, and how often each kind of event of file and connections is."""
+    conn_events: list[pa.RecordBatch] = []
+    file_events: list[dict[str, Any]] = []
+    batches = list(read_frames(path, ports, conn_events=conn_events, file_events=file_events, **options))
+    frames = pa.Table.from_batches(batches, schema=FRAMES)
+    assert sum(messages.num_rows for messages in decode_batches(batches)) == frames.num_rows
+    assert sum(exchanges.num_rows for exchanges in pair_exchanges_table(batches)) <= frames.num_rows
+    kinds = Counter(pa.Table.from_batches(conn_events, schema=CONN_EVENTS)["kind"].to_pylist())
+    return frames, kinds + Counter(row["kind"] for row in file_events)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@house
+@given(cut=st.integers(0, len(FORMS["pcapng"])))
+def test_a_file_cut_anywhere_keeps_all_frames_before_the_cut(tmp_path: Path, form: str, cut: int) -> None:
+    whole = FORMS[form]
+    path = tmp_path / "x"
+    path.write_bytes(whole[:cut])
+    frames, kinds = everything(path, on_error="quarantine")
+    found = said_in(frames)
+    assert found - Counter(SAID) == Counter()
+    before = sum(whole.index(each.data) + len(each.data) <= cut for each in SAID)
+    assert found == Counter(SAID[:before])
+    assert not kinds.keys() - {"syn", "truncated", "quarantined", "corrupt"}
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+@pytest.mark.parametrize("errors", ["0.00001", "0.0005", "0.02"])
+def test_bit_errors_by_editcap_are_rows_whatever_they_hit(tmp_path: Path, seed: int, errors: str) -> None:
+    editcap = shutil.which("editcap")
+    assert editcap is not None
+    turned = tmp_path / "turned"
+    command = [editcap, "-F", "pcapng", "-E", errors, "--seed", str(seed), CAPTURES / "brokers-4.3.1.pcap", turned]
+    subprocess.run(command, check=True, capture_output=True)
+    frames, kinds = everything(turned, (19192, 19292))
+    assert frames.num_rows <= 931
+    assert frames.num_rows > {"0.00001": 850, "0.0005": 50, "0.02": -1}[errors]
+    if errors != "0.00001":
+        assert kinds["gap"] + kinds["midstream"] + kinds["desync"] + kinds["not_tcp"] > 0
+
+
+@house
+@given(offset=st.integers(24, len(FORMS["pcap"]) - 1), noise=st.binary(min_size=1, max_size=3000))
+def test_noise_in_a_file_costs_what_it_hits_and_invents_nothing(tmp_path: Path, offset: int, noise: bytes) -> None:
+    whole = FORMS["pcap"]
+    path = tmp_path / "x"
+    path.write_bytes(whole[:offset] + noise + whole[offset + len(noise) :])
+    frames, _ = everything(path, on_error="skip")
+    before = sum(whole.index(each.data) + len(each.data) <= offset for each in SAID)
+    assert Counter(SAID[:before]) - said_in(frames) == Counter()
+    hit = sum(whole.index(each.data) < offset + len(noise) for each in SAID) - before
+    assert sum((said_in(frames) - Counter(SAID)).values()) <= hit + 1
+
+
+def test_captures_inside_payloads_are_bytes_also_behind_damage(tmp_path: Path) -> None:
+    inner = pcap([Packet(1_700_000_000_000_000_000, link(ip(Segment(FLOW, True, 0, 7, 0, 16, b"no"))))] * 100)
+    said = [each for number in range(1, 60) for each in (request(number, inner), response(number, inner))]
+    listed = packets(conversation(said, segment_bytes=60_000))
+    whole = pcap(listed)
+    path = tmp_path / "x.pcap"
+    path.write_bytes(whole)
+    assert frames_of(path) == Counter(said)
+    hit = len(pcap(listed[:20]))
+    path.write_bytes(whole[: hit + 8] + b"\xff" * 8 + whole[hit + 16 :])
+    frames, kinds = everything(path, on_error="skip")
+    found = said_in(frames)
+    assert found - Counter(said) == Counter()
+    assert Counter(said[:17]) - found == Counter()
+    # Which of the chains of records is the file's own is sure where no other can start: a record's length later.
+    sure = next(n for n, each in enumerate(said) if whole.index(each.data) > hit + SNAPLEN_MAX + len(each.data))
+    assert Counter(said[sure + 2 :]) - found == Counter()
+    assert sure < 70
+    assert kinds["corrupt"] == 1
+
+
+@pytest.mark.parametrize("claim", [0x7FFFFFFF, 0x7FFFFFF0, (100 << 20) + 1])
+def test_a_frame_that_claims_gigabytes_is_told_and_the_next_segment_is_read(tmp_path: Path, claim: int) -> None:
+    segments = conversation([request(1), response(1), request(2), request(3), response(3)])
+    at = [index for index, each in enumerate(segments) if each.from_client and each.payload][1]
+    segments[at] = segments[at]._replace(payload=claim.to_bytes(4) + segments[at].payload[4:])
+    path = tmp_path / "x.pcap"
+    path.write_bytes(pcap(packets(segments)))
+    frames, kinds = everything(path)
+    assert said_in(frames) == Counter([request(1), response(1), request(3), response(3)])
+    assert kinds["desync"] == 1
+
+
+def test_a_file_of_no_packets_has_no_frames(tmp_path: Path) -> None:
+    for form, empty in (("pcap", pcap([])), ("pcapng", pcapng([]))):
+        path = tmp_path / form
+        path.write_bytes(empty)
+        assert everything(path) == (FRAMES.empty_table(), Counter())
+    path.write_bytes(b"")
+    with pytest.raises(CaptureError, match="it is empty"):
+        everything(path)
+    frames, kinds = everything(path, on_error="quarantine")
+    assert (frames.num_rows, kinds) == (0, {"quarantined": 1})
+
+
+@pytest.mark.parametrize("ports", [(), (PORT,), (FLOW.client_port,), (1, 2, 65_535)])
+def test_of_wrong_ports_come_no_wrong_frames(tmp_path: Path, ports: tuple[int, ...]) -> None:
+    path = tmp_path / "x.pcap"
+    # The client's port named, the wrong side is the server: what opens it says who is the client.
+    path.write_bytes(FORMS["pcap"])
+    frames, _ = everything(path, ports)
+    assert said_in(frames) == (Counter() if 1 in ports else Counter(SAID))
+
+
+TLS = [b"\x16\x03\x01\x00\xc8" + Random(1).randbytes(200), b"\x17\x03\x03\x01\x00" + Random(2).randbytes(256)]
+
+
+def opaque(flow: Flow, texts: list[bytes]) -> list[Segment]:
+    """A connection on which both sides say bytes that are no frames."""
+    said = [Said(bool(number % 2 == 0), text) for number, text in enumerate(texts * 10)]
+    segments = conversation(said, flow, segment_bytes=100_000)
+    return [each._replace(payload=each.payload[4:]) if each.payload else each for each in segments]
+
+
+@pytest.mark.parametrize("ports", [(), (PORT,)], ids=["found", "named"])
+def test_encrypted_plain_and_sasl_connections_of_one_capture_are_each_what_they_are(
+    tmp_path: Path, ports: tuple[int, ...]
+) -> None:
+    handshake = request(1, b"\0\x05PLAIN", api_key=17, version=0, client_id=b"c")
+    sasl = [handshake._replace(frame=handshake.frame.replace(b"c\0\0", b"c\0")), response(1, b"\0\0\0\0\0\0")]
+    tokens = [Said(True, b"\0user\0secret"), Said(False, b""), Said(True, b"\xff" * 20)]
+    talks = [
+        opaque(Flow(client_port=40_001), TLS),
+        conversation(SAID, Flow(client_port=40_002)),
+        conversation([*sasl, *tokens], Flow(client_port=40_003)),
+        opaque(Flow(client_port=40_004), [b"GET / HTTP/1.1\r\n\r\n"]),
+    ]
+    mixed = [each for turn in range(200) for talk in talks for each in talk[turn : turn + 1]]
+    path = tmp_path / "x.pcap"
+    path.write_bytes(pcap(packets(timed(mixed))))
+    frames, kinds = everything(path, ports)
+    assert said_in(frames) == Counter([*SAID, *sasl])
+    assert (kinds["tls"], kinds["sasl"]) == (1, 1)
+    assert kinds["not_kafka"] + kinds["desync"] >= 1
+    assert b"secret" not in b"".join(frames["frame"].to_pylist())
+
+
+def test_files_are_read_in_the_order_of_their_times_whatever_the_order_of_their_names(tmp_path: Path) -> None:
+    editcap = shutil.which("editcap")
+    assert editcap is not None
+    subprocess.run([editcap, "-F", "pcap", "-c", "500", CONTROLLER, tmp_path / "ring.pcap"], check=True)
+    ring = sorted(tmp_path.iterdir())
+    assert len(ring) == 10
+    places = ["packet_first", "packet_last"]
+    whole = table_of(CONTROLLER, {19093}).drop_columns(places)
+    keys = [(name, "ascending") for name in ("conn_id", "incarnation", "is_response", "frame_no")]
+    for seed in range(3):
+        named = Random(seed).sample(ring, len(ring))
+        batches = list(read_frames(named, {19093}))
+        found = pa.Table.from_batches(batches, schema=FRAMES).drop_columns(places)
+        assert found.sort_by(keys) == whole.sort_by(keys)
