@@ -1,0 +1,59 @@
+"""docs/captured-sql.md: every query on the page, asked of a real capture, and the answers that stand there."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+PAGE = Path(__file__).parents[2] / "docs" / "captured-sql.md"
+BLOCK = re.compile(r"^```sql\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+VIEW, *QUERIES = BLOCK.findall(PAGE.read_text())
+
+
+@pytest.fixture(scope="module")
+def calls(spark: Any, controller_capture: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The view of requests with their answers, over a table of messages that was written before."""
+    from mockraft.spark_replay.spark import tables
+    from mockraft.spark_replay.spark.session import start_session
+
+    folder, captures = tmp_path_factory.mktemp("tables"), [controller_capture]
+
+    spark = start_session("local[2]")
+    messages = tables.messages(tables.frames(spark, captures, ports=[19093]), body="json")
+    messages.write.parquet(f"{folder}/messages")
+
+    spark.read.parquet(f"{folder}/messages").createOrReplaceTempView("messages")
+    spark.sql(VIEW[0])
+    return spark.table("calls")
+
+
+def test_each_request_is_a_row_with_its_answer(calls: Any) -> None:
+    assert VIEW[1] == ""
+    assert calls.where("response is not null").count() == 860
+    assert calls.count() == 866
+
+
+def test_the_page_has_the_answers_to_its_queries(spark: Any, calls: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for query, _ in QUERIES:
+        spark.sql(query).show(100, truncate=False)
+        shown.append(capsys.readouterr().out.strip())
+    assert shown == [answer.strip() for _, answer in QUERIES]
+
+
+def test_the_answers_are_what_happened_in_the_capture(spark: Any, calls: Any) -> None:
+    registered, silent, fenced, quorum, moved, _, _, epochs, refused = [
+        [row.asDict() for row in spark.sql(query).collect()] for query, _ in QUERIES
+    ]
+    assert [(row["broker"], row["epoch"]) for row in registered] == [(1, 17), (2, 38), (2, 470), (1, 539), (2, 603)]
+    assert [(row["broker"], row["epoch"]) for row in epochs] == [(1, 17), (2, 38), (2, 470), (1, 539), (2, 603)]
+    assert sum(row["heartbeats"] for row in epochs) == 163
+    assert {row["broker"] for row in silent} == {1, 2}
+    assert [row["state"] for row in fenced if row["epoch"] == 17] == ["fenced", "unfenced", "may shut down"]
+    assert [(row["epoch"], row["leader"]) for row in quorum] == [(1, 3000), (2, 3000)]
+    assert sum(row["fetches"] for row in quorum) == 603
+    assert {(row["before"], row["leader"]) for row in moved} == {(2, 1)}
+    assert {(row["api_name"], row["error"]) for row in refused} == {("Fetch", 74), ("AlterPartition", 108)}
