@@ -9,10 +9,12 @@ import pyarrow as pa
 from mockraft.spark_replay.spark.capture_paths import capture_paths, loaded_paths
 from mockraft.spark_replay.spark.options import LEVELS, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import SCHEMAS, Predicate, plan, read_partition
+from mockraft.spark_replay.spark.stream_reader import CaptureStreamReader
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    DataSourceStreamReader,
     EqualTo,
     Filter,
     GreaterThan,
@@ -65,6 +67,10 @@ class KafkaPcapSource(DataSource):
         options = self._options()
         kind = FilteringReader if options.push_filters else CaptureReader
         return kind(capture_paths(loaded_paths(self.options)), options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """A reader of the files that are there and of those that come. OptionError, NoCaptureError."""
+        return CaptureStreamReader(loaded_paths(self.options), self._options())
 
     def _options(self) -> SourceOptions:
         return SourceOptions.read(self.options, levels=self.levels)

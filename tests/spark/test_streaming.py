@@ -1,0 +1,170 @@
+"""A folder that grows, as a stream: each file once, over restarts, and what is said of a file that is gone."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from shutil import copyfile
+from typing import Any
+
+import pytest
+from mockraft.spark_replay.spark.capture_paths import NoCaptureError
+from mockraft.spark_replay.spark.options import SourceOptions
+from mockraft.spark_replay.spark.stream_reader import CaptureStreamReader, ChangedCaptureError
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+
+pytestmark = pytest.mark.spark
+
+ALL = ReadAllAvailable()
+FRAMES = {"controller": 1726, "brokers": 931}
+
+
+class Ring:
+    """A folder that captures come into; each is a second younger than the one before."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._seconds = 1_000_000_000
+
+    def add(self, name: str, content: str | None = None) -> str:
+        """Copy a capture (or write some bytes) to `name`."""
+        path = self.folder / name
+        if content is None:
+            path.write_bytes(b"not read here")
+        else:
+            copyfile(content, path)
+        self._seconds += 1
+        os.utime(path, (self._seconds, self._seconds))
+        return str(path)
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Ring:
+    (tmp_path / "ring").mkdir()
+    return Ring(tmp_path / "ring")
+
+
+@pytest.fixture
+def run(spark: Any, ring: Ring, tmp_path: Path) -> Callable[..., Any]:
+    """Run the stream until it has read what is there; its progress. Its checkpoint and table stay for the next run."""
+    from mockraft.spark_replay.spark import tables
+    from mockraft.spark_replay.spark.data_source import register
+
+    def once(**options: object) -> Any:
+        register(spark)
+        frames = spark.readStream.format("kafka_frames").options(quietSeconds=0, **options).load(str(ring.folder))
+        query = (
+            tables.messages(frames, body="json")
+            .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "messages"))
+        )
+        query.awaitTermination()
+        return [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]]
+
+    return once
+
+
+def test_files_are_read_once_each_over_restarts_and_one_that_is_gone_is_named(
+    spark: Any, run: Callable[..., Any], ring: Ring, controller_capture: str, brokers_capture: str, tmp_path: Path
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    ring.add("b.pcap", controller_capture)
+    assert run() == [FRAMES["controller"]]
+    ring.add("c.pcap", brokers_capture)
+    last = Path(ring.add("a.pcap1", controller_capture))
+    ring.add("notes.txt")
+    assert run(maxFilesPerTrigger=1) == [FRAMES["brokers"], FRAMES["controller"]]
+    counted = spark.read.parquet(str(tmp_path / "messages")).groupBy("server_port", "roundtrip").count().collect()
+    assert sorted(tuple(row) for row in counted) == [(19093, True, 3452), (19192, True, 530), (19292, True, 401)]
+    # As if it had ended before the last batch was written: that one is read again, and its file is not there.
+    for log in (tmp_path / "checkpoint" / "commits", tmp_path / "messages" / "_spark_metadata"):
+        for name in ("2", ".2.crc"):
+            (log / name).unlink()
+    last.unlink()
+    with pytest.raises(
+        StreamingQueryException, match=r"a\.pcap1 was to be read in this batch and is gone: put it back"
+    ):
+        run()
+
+
+def reader(ring: Ring, **options: str) -> CaptureStreamReader:
+    given = SourceOptions.read(options, levels=("frames",))
+    return CaptureStreamReader([str(ring.folder)], given)
+
+
+def names(offset: dict[str, int]) -> list[str]:
+    assert json.loads(json.dumps(offset)) == offset
+    return [Path(path).name for path in offset]
+
+
+def test_a_file_is_read_when_nothing_was_written_to_it_for_a_while(ring: Ring) -> None:
+    stream = reader(ring, quietSeconds="60")
+    ring.add("old.pcap")
+    young = ring.add("young.pcap")
+    os.utime(young)
+    first = stream.latestOffset(stream.initialOffset(), ALL)
+    assert names(first) == ["old.pcap"]
+    assert stream.latestOffset(first, ALL) == first
+    os.utime(young, (1_500_000_000, 1_500_000_000))
+    assert names(stream.latestOffset(first, ALL)) == ["old.pcap", "young.pcap"]
+
+
+def test_the_oldest_files_come_first_and_no_more_than_asked_for(ring: Ring) -> None:
+    stream = reader(ring, maxFilesPerTrigger="2")
+    for name in ("z.pcap", "y.pcapng", "x.pcap.gz"):
+        ring.add(name)
+    assert stream.getDefaultReadLimit() == ReadMaxFiles(2)
+    first = stream.latestOffset({}, ReadMaxFiles(2))
+    assert names(first) == ["y.pcapng", "z.pcap"]
+    assert [Path(each.value.path).name for each in stream.partitions({}, first)] == ["y.pcapng", "z.pcap"]
+    second = stream.latestOffset(first, ReadMaxFiles(2))
+    assert [Path(each.value.path).name for each in stream.partitions(first, second)] == ["x.pcap.gz"]
+    assert stream.partitions(second, second) == []
+
+
+def test_available_now_leaves_what_comes_after_its_start_to_the_next_run(ring: Ring) -> None:
+    stream = reader(ring)
+    ring.add("a.pcap")
+    stream.prepareForTriggerAvailableNow()
+    ring.add("b.pcap")
+    assert names(stream.latestOffset({}, ALL)) == ["a.pcap"]
+    assert names(reader(ring).latestOffset({}, ALL)) == ["a.pcap", "b.pcap"]
+
+
+def test_an_offset_forgets_files_that_are_gone_when_others_come(ring: Ring) -> None:
+    stream = reader(ring)
+    path = Path(ring.add("a.pcap"))
+    first = stream.latestOffset({}, ALL)
+    path.unlink()
+    assert stream.latestOffset(first, ALL) == first
+    ring.add("b.pcap")
+    second = stream.latestOffset(first, ALL)
+    assert names(second) == ["b.pcap"]
+    assert [Path(each.value.path).name for each in stream.partitions(first, second)] == ["b.pcap"]
+
+
+def test_with_skip_a_batch_goes_on_without_a_file_that_is_gone(ring: Ring) -> None:
+    end = {ring.add("a.pcap"): 13, str(ring.folder / "gone.pcap"): 13}
+    with pytest.raises(NoCaptureError, match=r"gone\.pcap was to be read in this batch and is gone: .*onError=skip"):
+        reader(ring).partitions({}, end)
+    (left,) = reader(ring, onError="skip").partitions({}, end)
+    assert Path(left.value.path).name == "a.pcap"
+
+
+def test_bytes_that_come_after_a_file_was_read_are_an_error_and_not_lost_in_silence(ring: Ring) -> None:
+    path = Path(ring.add("a.pcap"))
+    first = reader(ring).latestOffset({}, ALL)
+    path.write_bytes(b"twice as many bytes as before")
+    with pytest.raises(
+        ChangedCaptureError, match=r"a\.pcap had 13 bytes when it was read and has 29 now: quietSeconds"
+    ):
+        reader(ring).latestOffset(first, ALL)
+    assert reader(ring, onError="skip").latestOffset(first, ALL) == first
+
+
+def test_a_folder_that_is_not_there_is_an_error_and_not_an_empty_one(ring: Ring) -> None:
+    ring.folder.rmdir()
+    with pytest.raises(NoCaptureError, match="ring is not there: a stream needs a folder, a file or a glob"):
+        reader(ring).latestOffset({}, ALL)
