@@ -7,6 +7,8 @@ import pytest
 from mockraft.cli import application
 from typer.main import get_command
 
+from .named_tests import names_in
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = "\n".join(path.read_text() for path in sorted((ROOT / "tests").rglob("test_howto_*.py")))
@@ -44,6 +46,12 @@ def test_commands_in_a_document_exist_with_their_options(document: Path) -> None
                 if option not in known
             ]
     assert wrong == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_tests_that_a_document_names_exist(document: Path) -> None:
+    named = re.findall(r"\[`(test_\w+)`\]\((?:\.\./)*(tests/[\w/]+\.py)\)", document.read_text())
+    assert [f"{name} in {path}" for name, path in named if name not in names_in(path)] == []
 
 
 def test_the_readme_quotes_an_example() -> None:
