@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from mockraft.spark_replay.arrow_columns import as_arrow, texts
 from mockraft.spark_replay.formats.capture_errors import CaptureError, SplitDesyncError
 from mockraft.spark_replay.formats.capture_files import CaptureFile
 from mockraft.spark_replay.formats.chunks import CHUNK_BYTES, PacketColumns
@@ -171,11 +172,11 @@ def packets(segments: Segments) -> pa.RecordBatch:
     """The segments as rows of `schemas.PACKETS`; `packet_no` is null where it is not known."""
     flows = segments.flows
     by_flow = as_arrow(segments.flow, pa.int32())
-    columns = {
-        name: pa.array([getattr(flow, name) for flow in flows], PACKETS.field(name).type).take(by_flow)
-        for name in ("src", "dst", "sport", "dport")
-    }
-    columns["file"] = pa.repeat(segments.file, len(segments))
+    columns = {name: texts([getattr(flow, name) for flow in flows]).take(by_flow) for name in ("src", "dst")}
+    for name in ("sport", "dport"):
+        ports = np.array([getattr(flow, name) for flow in flows], np.int32)
+        columns[name] = as_arrow(ports, pa.int32()).take(by_flow)
+    columns["file"] = texts([segments.file]).take(as_arrow(np.zeros(len(segments), np.int32), pa.int32()))
     columns["payload"] = payloads(segments.buffer, segments.start, segments.captured)
     number = as_arrow(segments.packet_no, pa.int64())
     columns["packet_no"] = number if segments.packet_no.all() else pa.nulls(len(segments), pa.int64())
@@ -184,12 +185,6 @@ def packets(segments: Segments) -> pa.RecordBatch:
     columns["payload_len"] = as_arrow(segments.length, pa.int32())
     columns["captured_len"] = as_arrow(segments.captured, pa.int32())
     return pa.RecordBatch.from_arrays([columns[name] for name in PACKETS.names], schema=PACKETS)
-
-
-def as_arrow(column: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
-    """A column of numbers as Arrow. Made of its memory: `pa.array` would import pandas."""
-    numbers = np.ascontiguousarray(column, np.dtype(str(kind)))
-    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
 
 
 def payloads(buffer: Bytes, start: Longs, size: Longs) -> pa.BinaryArray:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+from mockraft.spark_replay.arrow_columns import as_arrow, no_rows, texts
 from mockraft.spark_replay.schemas import CONN_EVENTS
 
 _ROWS_MAX = 8192
@@ -27,12 +29,12 @@ class ConnEvents:
         self._pack()
         table = pa.Table.from_batches(self._batches, schema=CONN_EVENTS).combine_chunks()
         self._batches = []
-        return table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], schema=CONN_EVENTS)
+        return table.to_batches()[0] if table.num_rows else no_rows(CONN_EVENTS)
 
     def _pack(self) -> None:
         if self._rows:
             columns = [
-                pa.array(values, field.type)
+                texts(values) if field.type == pa.string() else as_arrow(np.array(values), field.type)
                 for values, field in zip(zip(*self._rows, strict=True), CONN_EVENTS, strict=True)
             ]
             self._batches.append(pa.RecordBatch.from_arrays(columns, schema=CONN_EVENTS))

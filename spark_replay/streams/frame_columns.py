@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from mockraft.spark_replay.arrow_columns import as_arrow
 from mockraft.spark_replay.streams import headers
-from mockraft.spark_replay.streams.overlaps import gather
+from mockraft.spark_replay.streams.slices import Slices
 
 Array = np.ndarray[Any, Any]
 
@@ -36,18 +37,18 @@ class FrameColumns:
     after_gap: Array
     has_header: Array
     acks0: Array
-    client_id: Any
-    frame: Any
+    client_id: pa.Array
+    frame: Slices
 
     def __len__(self) -> int:
         return len(self.uid)
 
     def take(self, rows: Array) -> FrameColumns:
-        """Some of the frames."""
-        index = pa.array(rows)
+        """Some of the frames; `rows` ascend."""
+        index = as_arrow(rows, pa.int64())
         return FrameColumns(
             *(
-                value[rows] if isinstance(value, np.ndarray) else value.take(index)
+                value.take(index) if isinstance(value, pa.Array) else value.take(rows)
                 for value in (getattr(self, field.name) for field in fields(self))
             )
         )
@@ -57,10 +58,13 @@ def concatenated(parts: list[FrameColumns]) -> FrameColumns:
     """The frames of all `parts` (at least one), in order."""
     if len(parts) == 1:
         return parts[0]
-    columns = []
+    columns: list[Any] = []
     for field in fields(FrameColumns):
-        values = [getattr(part, field.name) for part in parts]
-        columns.append(np.concatenate(values) if isinstance(values[0], np.ndarray) else pa.concat_arrays(values))
+        values: list[Any] = [getattr(part, field.name) for part in parts]
+        if isinstance(values[0], Slices):
+            columns.append(Slices.concatenated(values))
+        else:
+            columns.append(np.concatenate(values) if isinstance(values[0], np.ndarray) else pa.concat_arrays(values))
     return FrameColumns(*columns)
 
 
@@ -206,8 +210,8 @@ class FrameBuffer:
             after_gap,
             has_header,
             acks0,
-            _text(_nullable(data, start + 10, name_bytes, name_bytes < 0)),
-            _nullable(data, start, size, truncated),
+            _text(Slices.arrow_of(data, start + 10, name_bytes, name_bytes < 0)),
+            Slices.of(data, start, size, truncated),
         )
 
     def _first_hole(self, start: Array, end: Array) -> Array:
@@ -218,17 +222,6 @@ class FrameBuffer:
         index = np.searchsorted(holes[:, 1], start, "right")
         found = np.append(holes[:, 0], np.iinfo(np.int64).max)[index]
         return np.where(found < end, np.maximum(found, start), end + 1)
-
-
-def _nullable(data: Array, at: Array, size: Array, is_null: Array) -> pa.Array:
-    if not is_null.any():
-        return gather(data, at, size)
-    there = np.flatnonzero(~is_null)
-    index = np.zeros(len(at), np.int64)
-    index[there] = np.arange(len(there))
-    if not there.size:
-        return pa.nulls(len(at), pa.binary())
-    return gather(data, at[there], size[there]).take(pa.array(index, mask=is_null))
 
 
 def _text(values: pa.Array) -> pa.Array:

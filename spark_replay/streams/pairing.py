@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from mockraft.spark_replay.arrow_columns import as_arrow, texts
 from mockraft.spark_replay.schemas import FRAMES
 from mockraft.spark_replay.streams.frame_columns import FrameColumns, concatenated
 from mockraft.spark_replay.streams.headers import API_KEY_MAX, API_VERSION_MAX, header_versions
@@ -19,8 +20,9 @@ Array = np.ndarray[Any, Any]
 
 _ROWS_AT_ONCE = 8192
 _BYTES_AT_ONCE = 16 << 20
+_CHUNKS_MAX = 2
 _EARLY_RESPONSE_NS = 1_000_000_000
-_STATUSES = ("paired", "no_response", "no_request", "mismatch", "acks0")
+_STATUSES = texts(["paired", "no_response", "no_request", "mismatch", "acks0"])
 _PAIRED, _NO_RESPONSE, _NO_REQUEST, _MISMATCH, _ACKS0 = range(5)
 
 
@@ -77,19 +79,18 @@ class Pairing:
             self._forget_ended()
             return
         frames = concatenated(self._parts)
-        batch, rest = self._resolve(frames)
+        batches, rest = self._resolve(frames)
         self._parts = [rest] if len(rest) else []
         self._old_rows, self._new_rows, self._new_bytes = len(rest), 0, 0
         self._forget_ended()
-        if batch is not None:
-            yield batch
+        yield from batches
 
     def _forget_ended(self) -> None:
         for uid in self._ends:
             self._names.pop(uid, None)
         self._ends.clear()
 
-    def _resolve(self, frames: FrameColumns) -> tuple[pa.RecordBatch | None, FrameColumns]:
+    def _resolve(self, frames: FrameColumns) -> tuple[list[pa.RecordBatch], FrameColumns]:
         partner = _partners(frames)
         uids, where = np.unique(frames.uid, return_inverse=True)
         ends = [self._ends.get(uid) for uid in uids.tolist()]
@@ -106,13 +107,13 @@ class Pairing:
         rows = np.flatnonzero(known & ~dropped)
         rest = frames.take(np.flatnonzero(~known))
         if not rows.size:
-            return None, rest
+            return [], rest
         status = np.where(frames.is_response, np.where(whole, _MISMATCH, _NO_REQUEST), _NO_RESPONSE)
         status[frames.acks0] = _ACKS0
         status[is_paired] = _PAIRED
-        return self._batch(frames, rows, partner, status), rest
+        return self._batches(frames, rows, partner, status), rest
 
-    def _batch(self, frames: FrameColumns, rows: Array, partner: Array, status: Array) -> pa.RecordBatch:
+    def _batches(self, frames: FrameColumns, rows: Array, partner: Array, status: Array) -> list[pa.RecordBatch]:
         answered = np.flatnonzero(frames.is_response & (partner >= 0))
         request = partner[answered]
         key, version = frames.api_key.copy(), frames.api_version.copy()
@@ -131,22 +132,36 @@ class Pairing:
         chosen = frames if whole else frames.take(rows)
         uids, where = np.unique(chosen.uid, return_inverse=True)
         names = [self._names[uid] for uid in uids.tolist()]
-        index = pa.array(where)
+        index = as_arrow(where, pa.int64())
         columns: dict[str, Any] = {
-            name: pa.array([getattr(each, name) for each in names], FRAMES.field(name).type).take(index)
+            name: _column([getattr(each, name) for each in names], FRAMES.field(name).type).take(index)
             for name in ConnectionNames._fields
         }
         for name in FRAMES.names:
             if hasattr(chosen, name):
                 columns[name] = getattr(chosen, name)
-        columns["correlation_id"] = pa.array(chosen.correlation_id, mask=~chosen.has_header)
+        columns["correlation_id"] = as_arrow(chosen.correlation_id, pa.int32(), ~chosen.has_header)
         columns["api_key"], columns["api_version"] = key[rows], version[rows]
         columns["header_version"] = header[rows].astype(np.int8)
-        columns["pair_status"] = pa.array(_STATUSES).take(pa.array(status[rows]))
-        columns["request_frame_no"] = pa.array(request_no[rows], mask=has_no_request[rows])
-        columns["latency_ns"] = pa.array(latency[rows], mask=has_no_request[rows])
-        arrays = [pa.array(columns[field.name], field.type) for field in FRAMES]
-        return pa.RecordBatch.from_arrays(arrays, schema=FRAMES)
+        columns["pair_status"] = _STATUSES.take(as_arrow(status[rows], pa.int64()))
+        columns["request_frame_no"] = as_arrow(request_no[rows], pa.int64(), has_no_request[rows])
+        columns["latency_ns"] = as_arrow(latency[rows], pa.int64(), has_no_request[rows])
+        columns["frame"] = chosen.frame.to_arrow()
+        if columns["frame"].num_chunks > _CHUNKS_MAX:
+            columns["frame"] = columns["frame"].combine_chunks()
+        arrays = [
+            as_arrow(columns[field.name], field.type)
+            if isinstance(columns[field.name], np.ndarray)
+            else columns[field.name]
+            for field in FRAMES
+        ]
+        # A batch for each buffer that frames are in, so that they need not be copied together.
+        batches: list[pa.RecordBatch] = pa.Table.from_arrays(arrays, schema=FRAMES).to_batches()
+        return batches
+
+
+def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    return texts(values) if kind == pa.string() else as_arrow(np.array(values), kind)
 
 
 def _partners(frames: FrameColumns) -> Array:

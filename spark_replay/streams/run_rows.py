@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from mockraft.spark_replay.arrow_columns import as_numpy
 from mockraft.spark_replay.streams.frame_columns import Pieces
 from mockraft.spark_replay.streams.runs import FIN, RST, SYN
 
@@ -53,16 +54,16 @@ class RunBatch:
         content = data.buffers()[2] or pa.py_buffer(b"")
         self.view = memoryview(content)
         self.data = np.frombuffer(content, np.uint8)
-        sizes = runs.column("seg_len").flatten().to_numpy()
+        sizes = as_numpy(runs.column("seg_len").flatten())
         starts = int(self._bounds[0]) + np.cumsum(sizes, dtype=np.int64) - sizes
-        times = np.array(runs.column("seg_ts_ns").flatten(), np.int64)
-        self.pieces = Pieces(starts, times, runs.column("seg_off").flatten().to_numpy())
+        times = as_numpy(runs.column("seg_ts_ns").flatten()).copy()
+        self.pieces = Pieces(starts, times, as_numpy(runs.column("seg_off").flatten()))
         self.last_ts_ns = int(times[-1])
 
     def rows(self) -> Iterator[RunRow]:
         """The runs, in order."""
         runs, times = self._runs, self.pieces.ts_ns
-        counts = runs.column("seg_len").value_lengths().to_numpy()
+        counts = as_numpy(runs.column("seg_len").value_lengths())
         ends = np.cumsum(counts)
         firsts = ends - counts
         back = np.zeros(len(times), bool)
@@ -71,13 +72,13 @@ class RunBatch:
         before = np.concatenate(([0], np.cumsum(back)))
         marks = np.zeros(len(counts), np.int64)
         for name, bit in (("syn", SYN), ("fin", FIN), ("rst", RST)):
-            marks += runs.column(name).to_numpy(zero_copy_only=False) * bit
+            marks += as_numpy(runs.column(name)) * bit
         arrays = (
             np.arange(len(counts)),
             marks,
-            runs.column("holes").value_lengths().to_numpy() > 0,
-            runs.column("dup_bytes").to_numpy(),
-            runs.column("conflict_bytes").to_numpy(),
+            as_numpy(runs.column("holes").value_lengths()) > 0,
+            as_numpy(runs.column("dup_bytes")),
+            as_numpy(runs.column("conflict_bytes")),
             self._bounds[:-1],
             self._bounds[1:],
             firsts,

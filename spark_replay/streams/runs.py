@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from mockraft.spark_replay.arrow_columns import as_arrow, no_rows, texts
 from mockraft.spark_replay.schemas import RUNS
 from mockraft.spark_replay.streams.overlaps import gather, joined, trim_overlaps
 
@@ -73,14 +74,14 @@ def make_runs(segments: Segments, ports: Collection[int] = ()) -> pa.RecordBatch
     """
     flags = np.asarray(segments.flags)
     used = np.flatnonzero((segments.length > 0) | (flags & (SYN | FIN | RST) != 0))
-    connection, is_low, is_wanted = _connections(segments.flows, np.unique(segments.flow[used]), ports)
+    connection, is_low, is_wanted = _connections(segments.flows, _present(segments.flow[used]), ports)
     used = used[is_wanted[segments.flow[used]]]
     if not used.size:
-        return pa.RecordBatch.from_pylist([], schema=RUNS)
+        return no_rows(RUNS)
     flow = np.asarray(segments.flow)[used]
     marks = flags[used].astype(np.int64)
     seq = (np.asarray(segments.seq, np.int64)[used] + (marks & SYN != 0)) & _MASK
-    part, parts = _cut_at_syns(segments, ports, connection[flow], is_low[flow], flow, marks, seq)
+    part, parts = _cut_at_syns(segments, ports, connection, is_low[flow], flow, marks, seq)
     side = part * 2 + ~is_low[flow]
     rows, pieces = _data_rows(segments, used, side, seq)
     rows, pieces = _with_marks(segments, used, side, seq, marks, rows, pieces)
@@ -108,6 +109,11 @@ def _connections(flows: list[Flow], used: Array, ports: Collection[int]) -> tupl
     return ids, is_low, is_wanted
 
 
+def _present(flow: Array) -> Array:
+    """The flows that segments are of."""
+    return np.flatnonzero(np.bincount(flow))
+
+
 def _cut_at_syns(
     segments: Segments,
     ports: Collection[int],
@@ -118,7 +124,11 @@ def _cut_at_syns(
     seq: Array,
 ) -> tuple[Array, _Parts]:
     """The part of each segment, and the parts: a SYN that is no repetition of the last one starts another."""
-    _, first, index = np.unique(connection, return_index=True, return_inverse=True)
+    present = _present(flow)
+    ids, numbers = np.unique(connection[present], return_inverse=True)
+    number_of = np.zeros(len(connection), np.int64)
+    number_of[present] = numbers
+    index = number_of[flow]
     opens = np.zeros(len(flow), bool)
     last: dict[int, tuple[bool, bool, int]] = {}
     for at in np.flatnonzero(marks & SYN).tolist():
@@ -127,12 +137,15 @@ def _cut_at_syns(
         previous = last.get(int(index[at]))
         opens[at] = previous != syn and (not answers or (previous is not None and previous[0]))
         last[int(index[at])] = syn
-    order = np.argsort(index, kind="stable")
-    count = np.cumsum(opens[order])
-    starts = np.searchsorted(index[order], np.arange(len(first)))
-    hint = np.empty(len(flow), np.int64)
-    hint[order] = count - (count[starts] - opens[order[starts]])[index[order]]
-    _, first, part = np.unique(index * (int(hint.max()) + 1) + hint, return_index=True, return_inverse=True)
+    hint, part = np.zeros(len(flow), np.int64), index
+    if opens.any():
+        order = np.argsort(index, kind="stable")
+        count = np.cumsum(opens[order])
+        starts = np.searchsorted(index[order], np.arange(len(ids)))
+        hint[order] = count - (count[starts] - opens[order[starts]])[index[order]]
+        _, part = np.unique(index * (int(hint.max()) + 1) + hint, return_inverse=True)
+    first = np.empty(int(part.max()) + 1, np.int64)
+    first[part[::-1]] = np.arange(len(part))[::-1]
     source_ports = np.array([each.sport for each in segments.flows], np.int64)[flow[first]]
     other_ports = np.array([each.dport for each in segments.flows], np.int64)[flow[first]]
     named = np.isin(source_ports, list(ports)), np.isin(other_ports, list(ports))
@@ -234,7 +247,7 @@ def _batch(segments: Segments, rows: _Rows, pieces: _Pieces, parts: _Parts, is_l
     used, where = np.unique(flow, return_inverse=True)
     ends = [(flows[index].src, flows[index].sport) for index in used.tolist()]
     ends += [(flows[index].dst, flows[index].dport) for index in used.tolist()]
-    hosts = pa.array([host for host, _ in ends], pa.string())
+    hosts = texts([host for host, _ in ends])
     port_numbers = np.array([port for _, port in ends], np.int32)
     client, server = where + len(used) * ~client_is_source, where + len(used) * client_is_source
     ids = np.array([_id_of(flows[index]) for index in used.tolist()], np.int64)
@@ -245,33 +258,39 @@ def _batch(segments: Segments, rows: _Rows, pieces: _Pieces, parts: _Parts, is_l
     count = len(part)
 
     def lists(values: Array, kind: pa.DataType) -> pa.Array:
-        return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), pa.array(values, kind))
+        return pa.ListArray.from_arrays(as_arrow(bounds, pa.int32()), as_arrow(values, kind))
 
-    columns = {
-        "conn_id": pa.array(ids[where]),
-        "client": hosts.take(pa.array(client)),
-        "client_port": pa.array(port_numbers[client]),
-        "server": hosts.take(pa.array(server)),
-        "server_port": pa.array(port_numbers[server]),
-        "dir": pa.array((from_source != client_is_source).astype(np.int8)),
-        "incarnation_hint": pa.array(parts.hint[part].astype(np.int32)),
-        "known_by": pa.array(parts.known_by[part].astype(np.int8)),
-        "seq": pa.array(rows.seq),
-        "first_ts_ns": pa.array(np.full(count, segments.ts_ns[0], np.int64)),
-        "file": pa.array([segments.file], pa.string()).take(pa.array(np.zeros(count, np.int32))),
-        "file_offset": pa.array(rows.offset),
+    columns: dict[str, Any] = {
+        "conn_id": ids[where],
+        "client": hosts.take(as_arrow(client, pa.int64())),
+        "client_port": port_numbers[client],
+        "server": hosts.take(as_arrow(server, pa.int64())),
+        "server_port": port_numbers[server],
+        "dir": from_source != client_is_source,
+        "incarnation_hint": parts.hint[part],
+        "known_by": parts.known_by[part],
+        "seq": rows.seq,
+        "first_ts_ns": np.full(count, segments.ts_ns[0], np.int64),
+        "file": texts([segments.file]).take(as_arrow(np.zeros(count, np.int32), pa.int32())),
+        "file_offset": rows.offset,
         "data": pa.BinaryArray.from_buffers(pa.binary(), count, [None, pa.py_buffer(row_bounds), joined(data)]),
         "seg_len": lists(pieces.captured, pa.int32()),
         "seg_ts_ns": lists(np.asarray(segments.ts_ns, np.int64)[pieces.segment], pa.int64()),
         "seg_off": lists(np.asarray(segments.file_offset, np.int64)[pieces.segment], pa.int64()),
-        "syn": pa.array(rows.mark == SYN),
-        "fin": pa.array(rows.mark == FIN),
-        "rst": pa.array(rows.mark == RST),
+        "syn": rows.mark == SYN,
+        "fin": rows.mark == FIN,
+        "rst": rows.mark == RST,
         "holes": _holes(pieces, bounds, data_bounds),
-        "dup_bytes": pa.array(rows.repeated),
-        "conflict_bytes": pa.array(rows.differing),
+        "dup_bytes": rows.repeated,
+        "conflict_bytes": rows.differing,
     }
-    return pa.RecordBatch.from_arrays([columns[name] for name in RUNS.names], schema=RUNS)
+    arrays = [
+        as_arrow(columns[field.name], field.type)
+        if isinstance(columns[field.name], np.ndarray)
+        else columns[field.name]
+        for field in RUNS
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=RUNS)
 
 
 def _id_of(flow: Flow) -> int:
@@ -286,7 +305,7 @@ def _holes(pieces: _Pieces, bounds: Array, data_bounds: Array) -> pa.Array:
     row = np.searchsorted(bounds, cut, "right") - 1
     at = data_bounds[cut + 1] - data_bounds[bounds[row]]
     values = pa.StructArray.from_arrays(
-        [pa.array(at, pa.int32()), pa.array(np.clip(missing[cut], 0, _HALF - 1), pa.int32())], ["at", "len"]
+        [as_arrow(at, pa.int32()), as_arrow(np.clip(missing[cut], 0, _HALF - 1), pa.int32())], ["at", "len"]
     )
     offsets = np.searchsorted(cut, bounds)
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+    return pa.ListArray.from_arrays(as_arrow(offsets, pa.int32()), values)
