@@ -38,13 +38,16 @@ def register(app: typer.Typer) -> None:
 
 def listed(
     to: Remote,
-    api: Annotated[list[str] | None, typer.Option(help="Only this API; repeat for more.")] = None,
+    api: Annotated[list[str] | None, typer.Option(metavar="API", help="Only this API; repeat for more.")] = None,
     broker_id: Annotated[int | None, typer.Option(help="Only this broker's.")] = None,
     client_id: Annotated[str | None, typer.Option(help="Only this client's.")] = None,
     connection: Annotated[int | None, typer.Option(help="Only this connection's.")] = None,
     node: Annotated[int | None, typer.Option(help="Only this node's of a quorum.")] = None,
     search: Annotated[str | None, typer.Option(metavar="TEXT", help="Only those whose JSON has this text.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="So many; with --follow the end after so many.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="So many, 50 by default; with --follow the end after so many."),
+    ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they come.")] = False,
 ) -> None:
     """List the newest requests, or follow them."""

@@ -189,7 +189,7 @@ async def append(body: NewRecords, double: TheDouble) -> Response:
     """Write metadata records as one batch: all of them, or none when one does not follow from the state."""
     trees = [each.model_dump(by_alias=True, exclude_none=True) for each in body.records]
     try:
-        with field_named("records"):
+        with field_named():
             written = double.state.append(trees)
     except RuntimeError as error:
         raise ProblemError(409, str(error)) from error

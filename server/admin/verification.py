@@ -113,6 +113,8 @@ async def find_requests(body: Find, double: TheDouble) -> Response:
 @router.post("/v1/requests/verify")
 async def verify_requests(body: Verify, double: TheDouble) -> Verification:
     """Whether so many requests match, if need be after some time. 200 either way: read `verified`."""
+    if body.count is not None and (body.at_least, body.at_most) != (None, None):
+        raise ProblemError(422, "count is an exact number: leave atLeast and atMost out, or it", pointer="#/count")
     match = body.read()
     enough = next((n for n in (body.at_least, body.count) if n is not None), 1)
     if body.within_ms and enough:

@@ -60,6 +60,18 @@ def record_at(controller: Controller, told: Any) -> RecordAt:
     return RecordAt(told, version_of(controller, told))
 
 
+def records_at(controller: Controller, told: Iterable[Any]) -> list[RecordAt]:
+    """The records that a test says. ValueError whose text begins with the one that is wrong (`records[0].type=…`)."""
+    found = []
+    for index, each in enumerate(told):
+        try:
+            found.append(record_at(controller, each))
+        except ValueError as error:
+            names_a_field = str(error).startswith(("type=", "version=", "record"))
+            raise ValueError(f"records[{index}]{'.' if names_a_field else ': '}{error}") from error
+    return found
+
+
 def version_of(controller: Controller, record: Any) -> int:
     """The version in which Kafka writes a record: what the finalized metadata.version fixes, else the lowest that can.
 
@@ -110,14 +122,14 @@ def check_applies(controller: Controller, told: Iterable[RecordAt]) -> None:
     for topic in image.topics.by_id.values():
         values += topic.partitions.values()
     trial = deepcopy(image, {id(value): value for value in values})
-    for offset, (record, version) in enumerate(told, controller.log.end_offset):
+    for index, (record, version) in enumerate(told):
         try:
             metadata_log_frame.encode(record, version)
-            trial.apply(record, offset)
+            trial.apply(record, controller.log.end_offset + index)
         except WireError as error:
-            raise ValueError(f"{type(record).__name__} cannot be written: {error}") from error
+            raise ValueError(f"records[{index}]: {type(record).__name__} cannot be written: {error}") from error
         except (AssertionError, LookupError) as error:
-            raise ValueError(f"{record!r} does not follow from the state: {error!r}") from error
+            raise ValueError(f"records[{index}]: {record!r} does not follow from the state: {error!r}") from error
 
 
 def _folded(name: str) -> str:

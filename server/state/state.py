@@ -23,7 +23,7 @@ from mockraft.server.controller.state_file import write_state
 from mockraft.server.raft.raft import Raft
 from mockraft.server.running import NothingRunsError, RunningController
 from mockraft.server.state import reading
-from mockraft.server.state.log_records import check_applies, read_log, record_at
+from mockraft.server.state.log_records import check_applies, read_log, records_at
 from mockraft.server.state.views import (
     BrokerView,
     ConfigView,
@@ -198,7 +198,7 @@ class State:
         told = list(records)
 
         def checked(controller: Controller, now_ms: int) -> list[RecordAt]:
-            found = [record_at(controller, each) for each in told]
+            found = records_at(controller, told)
             check_applies(controller, found)
             return found
 

@@ -58,7 +58,7 @@ async def test_records_are_read_and_written(http: httpx.AsyncClient) -> None:
     written = await http.post("/v1/records", json={"records": [{"type": "ConfigRecord", "record": config}]})
     assert (written.status_code, written.json()["records"][0]["record"]) == (201, config)
     wrong = await http.post("/v1/records", json={"records": [{"type": "ConfigRecrd", "record": config}]})
-    assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "#/records/type")
+    assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "#/records/0/type")
 
 
 async def test_a_snapshot_is_written_and_listed(http: httpx.AsyncClient) -> None:

@@ -104,12 +104,18 @@ async def test_records_are_appended_as_objects_as_json_and_as_they_were_read(con
 @pytest.mark.parametrize(
     ("record", "refusal"),
     [
-        ({"type": "Nonsense"}, "type='Nonsense': no metadata record is called so; there are AbortTransactionRecord"),
+        (
+            {"type": "Nonsense"},
+            r"^records\[1\]\.type='Nonsense': no metadata record is called so; there are AbortTransactionRecord",
+        ),
         ({"type": "NoOpRecord", "version": 9, "record": {}}, "version=9: NoOpRecord has the versions 0 to 0"),
         ({"type": "NoOpRecord"}, "record=None: give the fields of NoOpRecord"),
-        ({"type": "ConfigRecord", "record": {"nam": "x"}}, "nam"),
-        (UnregisterBrokerRecord(broker_id=8, broker_epoch=1), "does not follow from the state"),
-        ("a text", "str is no metadata record"),
+        ({"type": "ConfigRecord", "record": {"nam": "x"}}, r"^records\[1\]\.record\.nam: .* did you mean name"),
+        (
+            UnregisterBrokerRecord(broker_id=8, broker_epoch=1),
+            r"^records\[1\]: Unregister.* does not follow from the state",
+        ),
+        ("a text", r"^records\[1\]: str is no metadata record"),
     ],
 )
 async def test_a_record_that_makes_no_sense_is_refused_and_nothing_written(
