@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 from mockraft.admin_cli.remote import Remote, assignments, compact, group, remote, table
+from mockraft.admin_cli.switches import switches
 
 ABOUT = """Faults by name: of connections' bytes, and of the controller itself. Without a command: list them.
 
@@ -18,8 +19,6 @@ ABOUT = """Faults by name: of connections' bytes, and of the controller itself. 
   mockraft faults plan                                    the timed plan that runs, step by step
 """
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The fault's id.")]
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
@@ -27,9 +26,7 @@ def register(app: typer.Typer) -> None:
     remote(commands)(listed)
     remote(commands, "kinds", "What kinds of faults there are.")(kinds)
     remote(commands, "add", "Switch a new fault on.")(add)
-    remote(commands, "on", "Switch a fault on.")(on)
-    remote(commands, "off", "Switch a fault off.")(off)
-    remote(commands, "remove", "Switch a fault off and forget it, or all.")(remove)
+    switches(commands, "fault")
     remote(commands, "plan", "The plan that runs, or --stop it.")(plan)
 
 
@@ -80,28 +77,6 @@ def add(
     fault |= {"kind": kind, "enabled": not off_, "params": assignments(parameters or (), "NAME=VALUE")}
     made = to.api.send("POST", "/v1/faults", fault)
     to.show(made, made["id"])
-
-
-def on(to: Remote, fault_id: Id) -> None:
-    """Switch a fault on."""
-    to.show(to.api.send("PATCH", f"/v1/faults/{fault_id}", {"enabled": True}), f"{fault_id} is on")
-
-
-def off(to: Remote, fault_id: Id) -> None:
-    """Switch a fault off; its counts stay."""
-    to.show(to.api.send("PATCH", f"/v1/faults/{fault_id}", {"enabled": False}), f"{fault_id} is off")
-
-
-def remove(
-    to: Remote,
-    fault_id: Annotated[str | None, typer.Argument(metavar="ID", help="The fault's id.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Every fault, and the plan.")] = False,
-) -> None:
-    """Switch a fault off and forget it, or all."""
-    if (fault_id is None) != all_:
-        raise typer.BadParameter("say which: an ID or --all")
-    to.api.send("DELETE", "/v1/faults" if fault_id is None else f"/v1/faults/{fault_id}")
-    to.show(None, "all faults are gone" if fault_id is None else f"{fault_id} is gone")
 
 
 def plan(

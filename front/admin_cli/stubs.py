@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from mockraft.admin_cli.remote import Remote, assignments, compact, group, remote, table, value_of
+from mockraft.admin_cli.switches import switches
 
 ABOUT = """Stubs: which requests get another answer than the controller's, and when. Without a command: list them.
 
@@ -31,9 +32,7 @@ def register(app: typer.Typer) -> None:
     remote(commands, "add", "Put a stub in the way.")(add)
     remote(commands, "load", "Add all stubs, faults and the plan of a file.")(load)
     remote(commands, "show", "One stub as JSON.")(show)
-    remote(commands, "on", "Switch a stub on.")(on)
-    remote(commands, "off", "Switch a stub off; its counts stay.")(off)
-    remote(commands, "remove", "Take a stub away, or all.")(remove)
+    switches(commands, "stub")
     remote(commands, "release", "Answer again who is blackholed.")(release)
 
 
@@ -115,28 +114,6 @@ def load(to: Remote, file: Annotated[Path, typer.Argument(help="A stub file, JSO
 def show(to: Remote, stub_id: Id) -> None:
     """Print one stub as JSON."""
     print(json.dumps(to.api.get(f"/v1/stubs/{stub_id}"), indent=2))
-
-
-def on(to: Remote, stub_id: Id) -> None:
-    """Switch a stub on."""
-    to.show(to.api.send("PATCH", f"/v1/stubs/{stub_id}", {"enabled": True}), f"{stub_id} is on")
-
-
-def off(to: Remote, stub_id: Id) -> None:
-    """Switch a stub off; its counts stay."""
-    to.show(to.api.send("PATCH", f"/v1/stubs/{stub_id}", {"enabled": False}), f"{stub_id} is off")
-
-
-def remove(
-    to: Remote,
-    stub_id: Annotated[str | None, typer.Argument(metavar="ID", help="The stub's id.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Every stub.")] = False,
-) -> None:
-    """Take a stub away, or all."""
-    if (stub_id is None) != all_:
-        raise typer.BadParameter("say which: an ID or --all")
-    to.api.send("DELETE", "/v1/stubs" if stub_id is None else f"/v1/stubs/{stub_id}")
-    to.show(None, "all stubs are gone" if stub_id is None else f"{stub_id} is gone")
 
 
 def release(

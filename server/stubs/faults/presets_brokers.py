@@ -99,8 +99,7 @@ BROKER_PRESETS: Final = (
         (BROKERS,),
         _heartbeat("heartbeat_storm", response={"isCaughtUp": False}),
         reaction="While it starts, a heartbeat every 10 ms, some 85 a second, and it never gets to RUNNING. One that"
-        " runs"
-        " already takes no notice.",
+        " runs already takes no notice.",
         proof="test_presets_startup.py::test_a_starting_broker_storms_with_heartbeats_while_it_is_not_caught_up",
     ),
     Preset(
@@ -109,8 +108,7 @@ BROKER_PRESETS: Final = (
         (BROKERS,),
         _heartbeat("never_caught_up", request={"currentMetadataOffset": -1}),
         reaction="While it starts, as `heartbeat_storm`. One that runs goes on; once fenced it stays fenced, and"
-        " others'"
-        " controlled shutdowns wait for it.",
+        " others' controlled shutdowns wait for it.",
         proof="test_presets_startup.py::test_a_broker_that_never_catches_up_stays_fenced",
     ),
     Preset(
@@ -142,9 +140,8 @@ BROKER_PRESETS: Final = (
         "A broker is fenced and stays so: its heartbeats count as if they asked for it.",
         (BROKER,),
         _fence,
-        reaction="Stays up and sends its heartbeats; in the metadata of clients it is gone, and what only it leads"
-        " has no"
-        " leader.",
+        reaction="Stays up and sends its heartbeats; in the metadata of clients it is gone, and what only it leads has"
+        " no leader.",
         proof="test_presets.py::test_a_fenced_broker_stays_up_and_clients_do_not_see_it",
     ),
     Preset(
@@ -170,8 +167,7 @@ BROKER_PRESETS: Final = (
         (BROKERS,),
         _heartbeat("shutdown_never_granted", response={"shouldShutDown": False}),
         reaction="One that was asked to stop (SIGTERM) logs `still waiting for the active controller` every 2 s and"
-        " goes"
-        " on waiting, for 5 minutes at the most.",
+        " goes on waiting, for 5 minutes at the most.",
         proof="test_presets_shutdown.py::test_a_broker_whose_shutdown_is_never_granted_waits",
     ),
     Preset(

@@ -81,8 +81,7 @@ LOG_PRESETS: Final = (
         (BROKERS,),
         _stall,
         reaction="After 2 s `Disconnecting from node 3000 due to request timeout`, then it tries again; it stays"
-        " RUNNING"
-        " and serves, its heartbeats go on, and its metadata stands still.",
+        " RUNNING and serves, its heartbeats go on, and its metadata stands still.",
         proof="test_presets.py::test_a_broker_whose_fetches_stall_serves_on_with_old_metadata",
     ),
     Preset(
@@ -94,8 +93,7 @@ LOG_PRESETS: Final = (
         (BROKERS,),
         _freeze,
         reaction="Stays RUNNING and notices nothing: what the controller agreed to meanwhile (a topic, say) is not"
-        " there"
-        " for clients. It catches up when this is switched off. One that starts meanwhile never reads its own"
+        " there for clients. It catches up when this is switched off. One that starts meanwhile never reads its own"
         " registration: a heartbeat storm.",
         proof="test_presets.py::test_a_frozen_metadata_log_hides_a_new_topic_until_it_goes_on",
     ),
@@ -117,8 +115,7 @@ LOG_PRESETS: Final = (
         (BROKERS,),
         _snapshot_not_found,
         reaction="One that starts without the log goes back to fetching and is told of the snapshot again, on and on;"
-        " it"
-        " does not register meanwhile.",
+        " it does not register meanwhile.",
         proof="test_presets_startup.py::test_a_new_broker_does_not_start_without_the_snapshot",
     ),
 )

@@ -32,8 +32,8 @@ QUORUM_PRESETS: Final = (
         (BROKERS,),
         made_of(_not_controller),
         reaction="Drops the connection and asks again on a new one, up to 15 times a second; it stays RUNNING and"
-        " serves"
-        " with the metadata it has. Clients' requests that it forwards are sent again every 50 ms until they time out.",
+        " serves with the metadata it has. Clients' requests that it forwards are sent again every 50 ms until they"
+        " time out.",
         proof="test_presets.py::test_not_controller_makes_a_broker_connect_again_and_again",
     ),
     Preset(
