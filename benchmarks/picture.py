@@ -18,14 +18,15 @@ def draw(picture: dict[str, Any], path: Path) -> None:
 
     panels: dict[str, dict[str, dict[int, float]]] = picture["panels"]
     width, height = PANEL_INCHES
-    figure, axes = pyplot.subplots(1, len(panels), figsize=(width * len(panels), height), sharey=True)
+    figure, rows = pyplot.subplots(1, len(panels), figsize=(width * len(panels), height), sharey=True, squeeze=False)
+    axes = rows[0]
     for axis, (of, curves) in zip(axes, panels.items(), strict=True):
         for name, costs in curves.items():
             axis.loglog([int(size) for size in costs], list(costs.values()), marker="o", markersize=3, label=name)
         axis.set_xlabel(of)
         axis.grid(visible=True, which="major", alpha=0.3)
-    axes[0].set_ylabel("µs of CPU for one request")
-    axes[0].set_ylim(bottom=1)
+    axes[0].set_ylabel(picture.get("unit", "µs of CPU for one request"))
+    axes[0].set_ylim(bottom=min(1, axes[0].get_ylim()[0]))
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="lower center", ncols=5, frameon=False)
     figure.suptitle(picture["title"])

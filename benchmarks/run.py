@@ -16,7 +16,7 @@ from picture import draw
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
-BENCHMARKS = ("codec", "controller", "growth", "fleet", "startup", "failover", "double", "plugin")
+BENCHMARKS = ("codec", "controller", "growth", "fleet", "startup", "failover", "double", "plugin", "spark")
 
 
 def main() -> int:

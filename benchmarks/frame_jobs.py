@@ -1,0 +1,99 @@
+"""The work that `spark.py` measures, in a process of its own that it starts.
+
+    frame_jobs.py core FILE PORT          the frames of a capture with `read_frames`: one JSON line
+    frame_jobs.py session MASTER EVENTS   a Spark session; a job (JSON) a line in, its result (JSON) a line out
+
+A session answers `{"ready": …}` first. Its jobs: `frames` writes those of `path` to Parquet in `out`, `messages` reads
+that Parquet, decodes every frame, writes it again and compares, `stream_bytes` sums how long its frames are.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+SETTINGS = {
+    "spark.driver.memory": "2g",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.eventLog.rolling.enabled": "false",
+}
+
+
+def core(path: str, port: str) -> None:
+    """Read all frames on one core, without Spark."""
+    from mockraft.spark_replay.frames import read_frames
+
+    began = time.perf_counter()
+    rows = 0
+    for batch in read_frames(path, (int(port),)):
+        rows += batch.num_rows
+    say({"seconds": time.perf_counter() - began, "rows": rows})
+
+
+def session(master: str, events: str) -> None:
+    """Jobs from standard input, until it ends."""
+    from mockraft.spark_replay.spark import tables
+    from mockraft.spark_replay.spark.session import start_session
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+    spark = start_session(master, SETTINGS | {"spark.eventLog.dir": events}, name="benchmark")
+
+    def frames(job: dict[str, Any]) -> Callable[[], int]:
+        shutil.rmtree(job["out"], ignore_errors=True)
+        tables.frames(spark, job["path"], ports=job["port"]).write.parquet(job["out"])
+        return lambda: spark.read.parquet(job["out"]).count()
+
+    def stream_bytes(job: dict[str, Any]) -> Callable[[], int]:
+        total = spark.read.parquet(job["path"]).agg(F.sum(F.col("size") + 4)).collect()[0][0]
+        return lambda: int(total)
+
+    def messages(job: dict[str, Any]) -> Callable[[], int]:
+        decoded = tables.messages(spark.read.parquet(job["path"]), body="none")
+        whole = (F.col("decode_status") == "ok") & F.col("roundtrip")
+        counted = decoded.agg(F.sum(whole.cast("long"))).collect()[0][0]
+        return lambda: int(counted or 0)
+
+    say({"ready": True})
+    for line in sys.stdin:
+        job = json.loads(line)
+        spark.sparkContext.setJobDescription(job["name"])
+        began = time.perf_counter()
+        rows = {"frames": frames, "messages": messages, "stream_bytes": stream_bytes}[job["job"]](job)
+        seconds = time.perf_counter() - began
+        spark.sparkContext.setJobDescription("")
+        say({"seconds": seconds, "rows": rows()})
+    spark.stop()
+
+
+def shuffle_bytes(events: Path, name: str) -> int:
+    """What the jobs of that name wrote for a shuffle, by the logs of sessions that have ended."""
+    total = 0
+    for path in sorted(events.iterdir()):
+        stages: set[int] = set()
+        for line in path.read_text().splitlines():
+            if not line.endswith("}"):
+                # The last line of a session that was killed.
+                break
+            event = json.loads(line)
+            if event["Event"] == "SparkListenerJobStart":
+                if event["Properties"].get("spark.job.description") == name:
+                    stages.update(event["Stage IDs"])
+            elif event["Event"] == "SparkListenerTaskEnd" and event["Stage ID"] in stages:
+                total += event["Task Metrics"]["Shuffle Write Metrics"]["Shuffle Bytes Written"]
+    return total
+
+
+def say(result: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(result) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    {"core": core, "session": session}[sys.argv[1]](*sys.argv[2:])

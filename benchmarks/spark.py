@@ -1,0 +1,211 @@
+"""Frames of a capture: `read_frames` on one core and Spark on two, beside tshark; memory, scaling, cost against size.
+
+Captures are made here (`capture_generator.py`) and deleted at the end, about 1.5 bytes of disk for each of the largest
+one's. tshark, the core and Spark take turns with the same file and ratios are medians over the rounds, so that other
+work on the machine moves them less than it moves seconds. tshark writes 9 fields of each frame to nowhere, the core
+counts frames, Spark writes them to Parquet. What is missing (tshark, Java) or was not reached before the time was over
+is named, not invented.
+
+    python benchmarks/spark.py                                   all of it, about six minutes of a quiet machine
+    python benchmarks/spark.py --quick                           a look: 100,000 packets, one round
+    python benchmarks/spark.py --packets 6000000 --rounds 5      larger, more often
+    python benchmarks/spark.py --sizes 100000,1000000 --minutes 4
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from capture_generator import PORT, Generated, generate
+from frame_jobs import shuffle_bytes
+from spark_results import Pair, Results, result
+from watched_processes import JOBS, SparkSession, TooLateError, run
+
+FIELDS = ("frame.number", "frame.time_epoch", "ip.src", "tcp.srcport", "ip.dst", "tcp.dstport")
+KAFKA_FIELDS = ("kafka.len", "kafka.api_key", "kafka.correlation_id")
+SIZES = (100_000, 1_000_000, 10_000_000)
+TSHARK_PACKETS_MAX = 2_000_000
+CONNECTIONS = 200
+BOTH, ONE = "0,1", "0"
+
+
+class Benchmark:
+    """One run: captures, sessions and what was measured so far, until the time is over."""
+
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        self.options = options
+        self.folder = folder
+        self.events = folder / "events"
+        self.events.mkdir()
+        self.results = Results(options.packets, options.rounds)
+        self.made: dict[str, Generated] = {}
+        self.sessions: dict[str, SparkSession] = {}
+        self._deadline = time.monotonic() + 60 * options.minutes
+
+    @property
+    def left_s(self) -> float:
+        return self._deadline - time.monotonic()
+
+    def all(self) -> None:
+        """Every part; one that fails or is too late is named and the next one tried."""
+        parts: list[tuple[str, Callable[[], None]]] = [
+            ("tshark, core and Spark in turns", self.pairs),
+            ("decoding", self.decoding),
+            ("one hot connection", self.hot_connection),
+            *((f"{size:,} packets", lambda size=size: self.size(size)) for size in self.options.sizes),  # type: ignore[misc]
+        ]
+        try:
+            for name, part in parts:
+                say(f"{name} …")
+                try:
+                    part()
+                except TooLateError as error:
+                    self.results.missing.append(f"{name} (the time was over: {error})")
+                except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+                    self.results.missing.append(f"{name} ({str(error).splitlines()[-1][:200]})")
+        finally:
+            for session in self.sessions.values():
+                session.close()
+        if made := self.made.get(self._name(self.options.packets)):
+            self.results.file_bytes = made.file_bytes
+            self.results.shuffle_bytes = shuffle_bytes(self.events, "paired")
+
+    def pairs(self) -> None:
+        """tshark, the core, Spark on two cores and on one, again and again."""
+        packets, path = self.options.packets, self.capture(self.options.packets)
+        if shutil.which("tshark") is None:
+            self.results.missing.append("tshark (Debian package tshark)")
+        for cpus in (BOTH, ONE):
+            self.frames(path, cpus, "warm-up")
+        self.sessions[BOTH].memory.forget()
+        for number in range(self.options.rounds):
+            spark = [self.frames(path, cpus, "paired" if cpus == BOTH and not number else "") for cpus in (BOTH, ONE)]
+            core = self.core(path)
+            tshark = self.tshark(path) if shutil.which("tshark") else None
+            self.results.pairs.append(Pair(tshark, *core, *spark))
+        self.results.workers[packets] = dict(self.sessions[BOTH].memory.peaks)
+
+    def decoding(self) -> None:
+        """Every frame of the pairs' Parquet read, written again, compared."""
+        session, out = self.session(BOTH), str(self.folder / f"frames-{BOTH}")
+        job = {"path": out, "name": "decoding"}
+        self.results.stream_bytes = session.ask(job | {"job": "stream_bytes"}, self.left_s)["rows"]
+        for number in range(self.options.rounds + 1):
+            done = session.ask(job | {"job": "messages"}, self.left_s)
+            self.check(done["rows"], self.made[self._name(self.options.packets)].frames)
+            if number:
+                self.results.decode_frames_per_s.append(done["rows"] / done["seconds"])
+
+    def hot_connection(self) -> None:
+        """The same number of packets on one connection and on many, in turns."""
+        packets = min(self.options.packets, 1_000_000)
+        hot, spread = self.capture(packets, 1), self.capture(packets)
+        for _ in range(self.options.rounds):
+            self.results.hot.append((self.frames(hot, BOTH), self.frames(spread, BOTH)))
+        hot.unlink()
+
+    def size(self, packets: int) -> None:
+        """Core, Spark and (unless it would need gigabytes) tshark, once each."""
+        path = self.capture(packets)
+        row = self.results.row(packets)
+        self.session(BOTH).memory.forget()
+        row["Spark"] = self.frames(path, BOTH)
+        self.results.workers[packets] = dict(self.sessions[BOTH].memory.peaks)
+        whole, row["core"], self.results.core_rss[packets] = self.core(path)
+        row["core, whole command"] = whole
+        if packets <= TSHARK_PACKETS_MAX and shutil.which("tshark"):
+            row["tshark"], self.results.tshark_rss[packets] = self.tshark(path)
+        if packets != self.options.packets:
+            path.unlink()
+
+    def frames(self, path: Path, cpus: str, name: str = "") -> float:
+        """Seconds that a session takes to write a capture's frames to Parquet."""
+        job = {"job": "frames", "path": str(path), "out": str(self.folder / f"frames-{cpus}"), "port": PORT}
+        done = self.session(cpus).ask(job | {"name": name}, self.left_s)
+        self.check(done["rows"], self.made[path.stem].frames)
+        return float(done["seconds"])
+
+    def core(self, path: Path) -> tuple[float, float, int]:
+        """Seconds of the whole command and of reading alone, and its peak memory."""
+        done = run([sys.executable, str(JOBS), "core", str(path), str(PORT)], self.left_s)
+        said = json.loads(done.output)
+        self.check(said["rows"], self.made[path.stem].frames)
+        return done.seconds, said["seconds"], done.rss_bytes
+
+    def tshark(self, path: Path) -> tuple[float, int]:
+        """Seconds and peak memory."""
+        fields = [part for field in (*FIELDS, *KAFKA_FIELDS) for part in ("-e", field)]
+        decode = ["-d", f"tcp.port=={PORT},kafka", "-Y", "kafka", "-T", "fields", *fields]
+        done = run(["tshark", "-r", str(path), *decode], self.left_s)
+        return done.seconds, done.rss_bytes
+
+    def session(self, cpus: str) -> SparkSession:
+        """The session on these cores, started when it is first needed."""
+        if cpus not in self.sessions:
+            session = self.sessions[cpus] = SparkSession(cpus, self.events, self.folder / "spark.log")
+            session.wait_until_ready(self.left_s)
+        return self.sessions[cpus]
+
+    def capture(self, packets: int, connections: int = CONNECTIONS) -> Path:
+        """A capture of so many packets."""
+        name = self._name(packets, connections)
+        path = self.folder / f"{name}.pcap"
+        if not path.exists():
+            if self.left_s < 0:
+                raise TooLateError("before the capture was made")
+            self.made[name] = generate(path, packets, connections)
+        return path
+
+    @staticmethod
+    def _name(packets: int, connections: int = CONNECTIONS) -> str:
+        return f"{packets}-{connections}"
+
+    @staticmethod
+    def check(found: int, wanted: int) -> None:
+        """RuntimeError unless all frames were found: a figure of half the work is none."""
+        if found != wanted:
+            raise RuntimeError(f"{found:,} frames were found of {wanted:,}")
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def numbers(text: str) -> list[int]:
+    return [int(each) for each in text.split(",") if each]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--packets", type=int, default=2_000_000, help="of the capture that ratios are about")
+    parser.add_argument("--rounds", type=int, default=3, help="how often the contenders take turns (default 3)")
+    parser.add_argument("--sizes", type=numbers, default=list(SIZES), help="packets of the table of cost against size")
+    parser.add_argument("--minutes", type=float, default=12, help="what is not done by then is left out (default 12)")
+    parser.add_argument("--folder", help="where captures and Parquet may lie for a while (default: the system's)")
+    parser.add_argument("--quick", action="store_true", help="100,000 packets, one round, for a look")
+    parser.add_argument("--json", action="store_true", help="the result as JSON, for run.py")
+    options = parser.parse_args()
+    if options.quick:
+        options.packets, options.rounds, options.sizes = 100_000, 1, [20_000, 100_000]
+    with tempfile.TemporaryDirectory(dir=options.folder, prefix="mockraft-benchmark-") as folder:
+        benchmark = Benchmark(options, Path(folder))
+        benchmark.all()
+    made = result(benchmark.results)
+    if options.json:
+        print(json.dumps(made))
+        return
+    for each in made["tables"]:
+        print("\n".join(" | ".join(map(str, row)) for row in ([each["title"]], each["columns"], *each["rows"])))
+    print("\n".join([*made["summary"], *(f"{gate['what']}: {gate['measured']}" for gate in made["gates"])]))
+
+
+if __name__ == "__main__":
+    main()
