@@ -181,7 +181,7 @@ def _is_folder(text: str) -> bool:
 
 
 def _on_spark(
-    spark: Any, files: list[str], options: dict[str, object], run: Run, earlier: Run | str | None, out: str
+    spark: Any, files: list[str], options: dict[str, Any], run: Run, earlier: Run | str | None, out: str
 ) -> dict[str, Any]:
     from mockraft.spark_replay.spark.replay_summary import summarise, write_rules_fired
     from mockraft.spark_replay.spark.replaying import read_replay, write_replay

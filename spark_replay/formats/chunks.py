@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,8 @@ class PacketColumns(NamedTuple):
 
     def where(self, chosen: Mask | Longs) -> PacketColumns:
         """The packets that a mask or their indices choose."""
-        return PacketColumns(self.buffer, *(column[chosen] for column in self[1:]))
+        columns: tuple[Any, ...] = self[1:]
+        return PacketColumns(self.buffer, *(column[chosen] for column in columns))
 
 
 class ChunkReader:
@@ -76,7 +77,7 @@ class ChunkReader:
         buffer = np.empty(len(carried) + room + PADDING_BYTES, np.uint8)
         buffer[: len(carried)] = carried
         try:
-            count = self.file.read_into(memoryview(buffer)[len(carried) : len(carried) + room])
+            count = self.file.read_into(buffer.data[len(carried) : len(carried) + room])
         except EOFError:
             count, self.is_cut = 0, True
         self.buffer, self.size = buffer, len(carried) + count

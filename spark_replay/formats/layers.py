@@ -80,7 +80,7 @@ class TcpColumns(NamedTuple):
 class _Network(NamedTuple):
     """IP packets with TCP in them: where the TCP header is, and how many bytes of TCP there were."""
 
-    index: Longs
+    packet: Longs
     start: Longs
     length: Longs
     addresses: npt.NDArray[np.uint64]
@@ -233,7 +233,7 @@ def _ipv6(packets: PacketColumns, index: Longs, start: Longs, events: FileEvents
 
 
 def _merged(parts: list[_Network]) -> _Network:
-    index = np.concatenate([part.index for part in parts])
+    index = np.concatenate([part.packet for part in parts])
     order = np.argsort(index, kind="stable")
     columns = (np.concatenate(columns)[order] for columns in zip(*parts, strict=True))
     return _Network(*columns)

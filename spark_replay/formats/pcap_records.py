@@ -26,7 +26,7 @@ def record_layout(header: PcapHeader) -> np.dtype[Any]:
 def walk_records(buffer: Bytes, size: int, order: str) -> Longs:
     """Where records start in the first `size` bytes, the first at 0; the last may not be whole."""
     captured = struct.Struct(f"{order}8xI4x").unpack_from
-    view = memoryview(buffer)[:size]
+    view = buffer.data[:size]
     offsets: list[int] = []
     add = offsets.append
     at = 0

@@ -149,7 +149,7 @@ class PcapngBlocks:
         found = self._views.get(self.order)
         if found is None:
             words = self.reader.buffer[: self.reader.size & ~3].view(f"{self.order}u4").astype(np.uint32, copy=False)
-            found = self._views[self.order] = words, memoryview(words)
+            found = self._views[self.order] = words, words.data
         return found
 
     def _starts_section(self) -> bool:

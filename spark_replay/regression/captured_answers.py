@@ -76,7 +76,7 @@ class CapturedAnswers:
         """
         header = parse_request(frame)
         name = api_keys.name(header.api_key)
-        body = messages.request(header.api_key).read(frame[header.body_offset :], header.api_version)
+        body: Any = messages.request(header.api_key).read(frame[header.body_offset :], header.api_version)
         for key in self._keys(header, body):
             given = self._answers.get(key)
             if given is not None:

@@ -31,7 +31,8 @@ def traffic_of_captures(
 
     Raises SourceError for a file that is no capture or cannot be read.
     """
-    traffic, frames = Traffic(), {}
+    traffic = Traffic()
+    frames: Frames = {}
     for path in paths:
         try:
             frames |= _read(path, ports, wanted, traffic, on_rows)

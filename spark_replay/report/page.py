@@ -12,7 +12,7 @@ from typing import Any
 
 from mockraft.spark_replay.report import replay_sections, sections
 from mockraft.spark_replay.report.captured import Frames, frame_key, frames_of_tables, traffic_of_captures
-from mockraft.spark_replay.report.examples import replay_command
+from mockraft.spark_replay.report.examples import api_name, replay_command
 from mockraft.spark_replay.report.happenings import LOUD, WORDS_OF_MOMENTS
 from mockraft.spark_replay.report.replayed import Replayed
 from mockraft.spark_replay.report.sources import OnRows, replay_of_tables, rules_of, traffic_of_tables
@@ -156,7 +156,7 @@ def _pictures(traffic: Traffic, content: dict[str, Any]) -> dict[str, Any]:
         drawn["timeline"] = plots.timeline(sections.series(traffic), traffic.happenings.listed(), span, quiet_s)
     ranked = [row for row in content["apis"] if row["ms"]][:12]
     if ranked:
-        keys = {sections.api_name(key): histogram for key, histogram in traffic.latencies.items()}
+        keys = {api_name(key): histogram for key, histogram in traffic.latencies.items()}
         drawn["latency"] = plots.latencies({row["api"]: keys[row["api"]] for row in ranked})
     brokers, alarm_ns = sections.pulses(traffic)
     lively = {name: pulse for name, pulse in brokers[: sections.BROKERS_SHOWN] if pulse.intervals.total}

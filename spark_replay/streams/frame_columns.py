@@ -233,9 +233,11 @@ def _text(values: pa.Array) -> pa.Array:
 
 
 def _int16(data: Array, at: Array) -> Array:
-    return ((data[at].astype(np.int32) << 8) | data[at + 1]).astype(np.int16)
+    read: Array = ((data[at].astype(np.int32) << 8) | data[at + 1]).astype(np.int16)
+    return read
 
 
 def _int32(data: Array, at: Array) -> Array:
     high = (data[at].astype(np.uint32) << 24) | (data[at + 1].astype(np.uint32) << 16)
-    return (high | (data[at + 2].astype(np.uint32) << 8) | data[at + 3]).view(np.int32)
+    read: Array = (high | (data[at + 2].astype(np.uint32) << 8) | data[at + 3]).view(np.int32)
+    return read

@@ -83,7 +83,7 @@ def is_believable_request(data: Any, frame_bytes_max: int) -> bool:
 def is_possible_request(data: Any, frame_bytes_max: int) -> bool:
     """Whether `data` (at least 12 bytes) can be the start of a request of any Kafka."""
     length, key, version, _ = REQUEST.unpack_from(data)
-    return (
+    return bool(
         REQUEST_BYTES_MIN <= length <= frame_bytes_max and 0 <= key <= API_KEY_MAX and 0 <= version <= API_VERSION_MAX
     )
 
@@ -103,7 +103,8 @@ def believable_starts(data: Array, at: Array, end: Array, frame_bytes_max: int, 
     is_one = (length >= (RESPONSE_BYTES_MIN if is_response else 10)) & (length <= frame_bytes_max)
     if not is_response:
         is_one &= (data[at + 4] == 0) & (data[at + 6] == 0)
-    return fits[is_one]
+    chosen: Array = fits[is_one]
+    return chosen
 
 
 def without_response(data: Array, at: Array, size: Array, api_version: Array, name_bytes: Array) -> Array:
@@ -124,4 +125,5 @@ def without_response(data: Array, at: Array, size: Array, api_version: Array, na
     acks = where + np.where(has_id, id_bytes, 0)
     fits = readable & (tags == 0) & (~flexible | (compact < 0x80)) & (acks + 2 <= at + size)
     acks = np.where(fits, acks, at)
-    return fits & (data[acks] == 0) & (data[acks + 1] == 0)
+    without: Array = fits & (data[acks] == 0) & (data[acks + 1] == 0)
+    return without

@@ -151,9 +151,9 @@ class Stitcher:
         if row.conflict_bytes:
             detail = "bytes sent again differ; the first are taken"
             self._tell(connection, direction, "conflict", row.ts_ns, row.conflict_bytes, detail)
-        if direction.next_seq is None:
-            self._start_midway(connection, direction, row)
         next_seq = direction.next_seq
+        if next_seq is None:
+            next_seq = self._start_midway(connection, direction, row)
         if row.seq != next_seq & 0xFFFFFFFF or direction.held or row.has_holes:
             self._take_pieces(connection, direction, row)
             return
@@ -223,10 +223,11 @@ class Stitcher:
             if not self._is_sorted:
                 self._closing.append((row.ts_ns, connection.uid, row.conn_id))
 
-    def _start_midway(self, connection: Connection, direction: Direction, row: RunRow) -> None:
+    def _start_midway(self, connection: Connection, direction: Direction, row: RunRow) -> int:
         direction.next_seq = direction.base = row.seq
         direction.is_lost, direction.is_whole = True, False
         self._tell(connection, direction, "midstream", row.ts_ns, 0, "its start is not in the capture")
+        return row.seq
 
     def _take_pieces(self, connection: Connection, direction: Direction, row: RunRow) -> None:
         """A run that is out of order, repeats bytes or has holes: piece by piece."""
