@@ -1,0 +1,64 @@
+"""What test_cluster.py gives to spark-submit: captures to messages, twice; the second time tasks wait midway.
+
+Usage: cluster_job.py OUT GATE CAPTURE
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+from os import getpid
+from pathlib import Path
+
+import pyarrow as pa
+from mockraft.spark_replay.spark import tables
+from pyspark.sql import SparkSession
+
+PORTS = [19093]
+SPLIT_BYTES = 128 << 10
+PARTITIONS = 4
+WAIT_S = 120
+
+
+class Gate:
+    """Lets half of a task's first rows out, leaves a file with its process id as name, and waits for a file `go`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch.slice(0, batch.num_rows // 2)
+            (self._folder / str(getpid())).touch()
+            self._wait()
+            yield batch.slice(batch.num_rows // 2)
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + WAIT_S
+        while not (self._folder / "go").exists():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no {self._folder / 'go'} after {WAIT_S} s")
+            time.sleep(0.02)
+
+
+def origins(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The folders and archives that a worker has our modules from, after it has decoded a message."""
+    from mockraft.wire import messages
+
+    messages.request(63)
+    for batch in batches:
+        files = [module.__file__ or "" for name, module in sys.modules.items() if name.split(".")[0] == "mockraft"]
+        yield pa.RecordBatch.from_pydict({"file": files}) if batch.num_rows else batch
+
+
+def main(out: Path, gate: Path, capture: str) -> None:
+    """Write `quiet` and `held`, both messages as Parquet, and `origins` as text."""
+    spark = SparkSession.builder.getOrCreate()
+    frames = tables.frames(spark, capture, partitions=PARTITIONS, ports=PORTS, splitBytes=SPLIT_BYTES)
+    messages = tables.messages(frames, body="json")
+    messages.write.parquet(str(out / "quiet"))
+    spark.range(4, numPartitions=4).mapInArrow(origins, "file string").distinct().write.text(str(out / "origins"))
+    messages.mapInArrow(Gate(gate), messages.schema).write.parquet(str(out / "held"))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

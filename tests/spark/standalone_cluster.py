@@ -1,0 +1,144 @@
+"""Spark's own standalone cluster on loopback: a master and workers as processes, and what is submitted to them."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).parents[2]
+DEADLINE_S = 240
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+MASTER_READY = re.compile(r"Starting Spark master at (spark://\S+)")
+_CLASSES = "org.apache.spark.deploy"
+
+
+def write_archive(path: Path) -> Path:
+    """The files of the wheel as a zip, packages and their data as pyproject.toml lists them."""
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    folders = listed["package-dir"]
+    with zipfile.ZipFile(path, "w") as archive:
+        for package in listed["packages"]:
+            room = max((each for each in folders if f"{package}.".startswith(f"{each}.")), key=len)
+            folder = ROOT / folders[room] / package.removeprefix(room).strip(".").replace(".", "/")
+            for pattern in ("*.py", *listed["package-data"].get(package, ())):
+                for file in folder.glob(pattern):
+                    archive.write(file, f"{package.replace('.', '/')}/{file.relative_to(folder)}")
+    return path
+
+
+def wait_for(what: str, condition: Callable[[], object], process: subprocess.Popen[bytes] | None = None) -> None:
+    """Until `condition` holds; AssertionError where it does not come, or the process that it is of ends first."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        if process is not None and process.poll() is not None:
+            raise AssertionError(f"{what}: the process ended with {process.returncode}")
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not after {DEADLINE_S} s")
+        time.sleep(0.02)
+
+
+class StandaloneCluster:
+    """A master and its workers, each with one core; everything they write is in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        import pyspark
+
+        self._home = Path(pyspark.__file__).parent
+        self._folder = folder
+        self._environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")} | {
+            "SPARK_HOME": str(self._home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_DIRS": str(folder / "local"),
+            "SPARK_LAUNCHER_OPTS": QUICK_JAVA,
+            "SPARK_DAEMON_MEMORY": "160m",
+            "SPARK_DAEMON_JAVA_OPTS": f"{QUICK_JAVA} -Dspark.master.rest.enabled=false -Dspark.ui.enabled=false",
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.master = ""
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def start(self, workers: int) -> None:
+        """Start the master, then the workers, which come up while a job is submitted."""
+        address = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        master = self._spawn("master", "spark-class", f"{_CLASSES}.master.Master", *address)
+        wait_for("the master is ready", lambda: MASTER_READY.search(self.log("master")), master)
+        self.master = MASTER_READY.findall(self.log("master"))[0]
+        for number in range(workers):
+            room = self._folder / f"work-{number}"
+            words = ("--cores", "1", "--memory", "700m", "--work-dir", str(room), self.master)
+            worker = self._spawn(f"worker-{number}", "spark-class", f"{_CLASSES}.worker.Worker", *address, *words)
+            self.workers.append(worker)
+
+    def submit(
+        self, job: Path, arguments: Sequence[str], *, py_files: Path, settings: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
+        """`spark-submit --py-files` a Python file."""
+        conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+        words = ("--master", self.master, "--py-files", str(py_files), *conf, str(job), *arguments)
+        return self._spawn("job", "spark-submit", *words)
+
+    def kill(self, worker: subprocess.Popen[bytes]) -> None:
+        """SIGKILL a worker with its executors and their Python processes, all at once."""
+        for process in (psutil.Process(worker.pid), *self.processes_of(worker)):
+            process.send_signal(signal.SIGKILL)
+        worker.wait()
+
+    def processes_of(self, worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
+        """What a worker has started: executors, and what those have."""
+        return psutil.Process(worker.pid).children(recursive=True)
+
+    def log(self, name: str) -> str:
+        """What a process has said."""
+        return (self._folder / f"{name}.log").read_text()
+
+    def stop(self) -> None:
+        """End everything that runs still."""
+        for process in reversed(self.processes):
+            if process.poll() is None:
+                started = psutil.Process(process.pid).children(recursive=True)
+                process.kill()
+                process.wait()
+                for each in started:
+                    with_nothing_left(each)
+
+    def _spawn(self, name: str, program: str, *words: str) -> subprocess.Popen[bytes]:
+        with (self._folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [self._home / "bin" / program, *words],
+                cwd=self._folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self.processes.append(process)
+        return process
+
+
+def with_nothing_left(process: psutil.Process) -> None:
+    """Kill a process that may have ended already."""
+    try:
+        process.kill()
+    except psutil.NoSuchProcess:
+        return
+
+
+@contextmanager
+def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[StandaloneCluster]:
+    """A cluster that runs, until the block ends."""
+    cluster = StandaloneCluster(folder)
+    try:
+        cluster.start(workers)
+        yield cluster
+    finally:
+        cluster.stop()

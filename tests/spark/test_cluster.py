@@ -1,0 +1,67 @@
+"""A real cluster: spark-submit to a standalone master with two workers, mockraft in an archive, one worker killed."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from mockraft.spark_replay import read_frames
+from mockraft.spark_replay.decoding import decode_batches
+
+from .cluster_job import PORTS
+from .standalone_cluster import QUICK_JAVA, StandaloneCluster, standalone_cluster, wait_for, write_archive
+
+pytestmark = pytest.mark.spark
+
+JOB = Path(__file__).with_name("cluster_job.py")
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "512m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": QUICK_JAVA,
+    "spark.executor.memory": "480m",
+    "spark.executor.extraJavaOptions": QUICK_JAVA,
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "512",
+    # both executors have tasks; what one that is gone had is lost, as on another machine, and not asked for again
+    "spark.shuffle.readHostLocalDisk": "false",
+    "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "240s",
+    "spark.locality.wait": "0",
+    "spark.shuffle.io.maxRetries": "0",
+}
+
+
+def rows(table: pa.Table) -> list[dict[str, Any]]:
+    return sorted(table.to_pylist(), key=lambda row: (row["conn_id"], row["is_response"], row["frame_no"]))
+
+
+def held_by(cluster: StandaloneCluster, gate: Path) -> list[set[int]]:
+    """The processes of each worker that wait in the middle of a task."""
+    waiting = {int(file.name) for file in gate.iterdir()}
+    return [waiting & {each.pid for each in cluster.processes_of(worker)} for worker in cluster.workers]
+
+
+def test_a_worker_that_is_killed_midway_changes_nothing(tmp_path: Path, controller_capture: str) -> None:
+    archive = write_archive(tmp_path / "mockraft.zip")
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    with standalone_cluster(tmp_path) as cluster:
+        arguments = [str(tmp_path), str(gate), controller_capture]
+        job = cluster.submit(JOB, arguments, py_files=archive, settings=SETTINGS)
+        wait_for("a task of each worker is in its middle", lambda: all(held_by(cluster, gate)), job)
+        cluster.kill(cluster.workers[1])
+        (gate / "go").touch()
+        wait_for("the job ends", lambda: job.poll() is not None)
+        assert job.returncode == 0, cluster.log("job")
+        assert "Lost executor" in cluster.log("job")
+        assert cluster.workers[0].poll() is None
+    expected = rows(pa.Table.from_batches(decode_batches(read_frames(controller_capture, PORTS))))
+    assert len(expected) == 1726
+    assert rows(pq.read_table(tmp_path / "quiet")) == expected
+    assert rows(pq.read_table(tmp_path / "held")) == expected
+
+    origins = {line for file in (tmp_path / "origins").glob("*.txt") for line in file.read_text().split()}
+    assert len(origins) > 10
+    assert {origin for origin in origins if "/mockraft.zip/mockraft/" not in origin} == set()
