@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
+from sys import intern
 
 import numpy as np
 import pyarrow as pa
 from mockraft.spark_replay.streams.conn_events import ConnEvents
-from mockraft.spark_replay.streams.connections import LATE_NS, STRAY_BYTES, Connection, Direction, Piece
+from mockraft.spark_replay.streams.connections import LATE_NS, STRAY_BYTES, Connection, Direction, Incarnations, Piece
 from mockraft.spark_replay.streams.frame_columns import FrameBuffer, Pieces
 from mockraft.spark_replay.streams.frame_reader import FrameReader, Rest
 from mockraft.spark_replay.streams.pairing import ConnectionNames, Pairing
@@ -21,6 +22,8 @@ from mockraft.spark_replay.streams.run_rows import RunBatch, RunRow
 from mockraft.spark_replay.streams.runs import BY_PORTS, FIN, RST, SYN
 
 _ADDED_BYTES_MAX = 16 << 20
+# Connections that ended keep what they knew until frames are handed over.
+_ENDED_MAX = 8192
 _STRETCH_BYTES_MAX = 4 << 20
 _HOLE_BYTES_MAX = 1 << 20
 _INCARNATIONS_KEPT = 1 << 20
@@ -62,7 +65,7 @@ class Stitcher:
         self._is_sorted = sorted_by_connection
         self._keeps_cut = snaplen_policy == "keep"
         self._connections: OrderedDict[int, Connection] = OrderedDict()
-        self._incarnations: OrderedDict[int, int] = OrderedDict()
+        self._incarnations = Incarnations(_INCARNATIONS_KEPT)
         self._uids: dict[int, Connection] = {}
         self._closing: deque[tuple[int, int, int]] = deque()
         self._next_uid = 0
@@ -89,7 +92,7 @@ class Stitcher:
                     self._end_connection(current)
                 current = row.conn_id
             self._take_run(row)
-            if self._buffer.added_bytes > _ADDED_BYTES_MAX:
+            if self._buffer.added_bytes > _ADDED_BYTES_MAX or len(self._ended) >= _ENDED_MAX:
                 self._flush()
                 yield from self._pairing.take()
         if not self._is_sorted:
@@ -129,7 +132,7 @@ class Stitcher:
 
     def _take_run(self, row: RunRow) -> None:
         connection = self._connections.get(row.conn_id)
-        chunk = (row.file, row.first_ts_ns)
+        chunk = (intern(row.file), row.first_ts_ns)
         if connection is not None:
             if connection.chunk != chunk:
                 self._settle(connection)
@@ -177,8 +180,9 @@ class Stitcher:
             detail = f"more than {self._connections_max} connections are open"
             self._tell(connection, connection.client, "evicted", connection.last_ns, 0, detail)
             self._end_connection(idle)
-        incarnation = self._incarnations.pop(row.conn_id, 0) + 1
-        names = ConnectionNames(row.conn_id, incarnation, row.client, row.client_port, row.server, row.server_port)
+        incarnation = self._incarnations.take(row.conn_id) + 1
+        ends = (intern(row.client), row.client_port, intern(row.server), row.server_port)
+        names = ConnectionNames(row.conn_id, incarnation, *ends)
         is_known = bool(row.known_by & BY_PORTS)
         is_oriented = is_known or bool(row.marks & SYN)
         self._next_uid += 1
@@ -309,9 +313,7 @@ class Stitcher:
         self._pairing.end(connection.uid, client.is_whole and client.next_seq is not None, connection.is_opaque)
         self._ended.append(connection.uid)
         if not self._is_sorted:
-            self._incarnations[conn_id] = connection.names.incarnation
-            if len(self._incarnations) > _INCARNATIONS_KEPT:
-                self._incarnations.popitem(last=False)
+            self._incarnations.keep(conn_id, connection.names.incarnation)
 
     def _tell_totals(self, connection: Connection, direction: Direction) -> None:
         ts_ns = connection.last_ns

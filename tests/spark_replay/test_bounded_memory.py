@@ -76,5 +76,6 @@ def peak_bytes(path: Path, connections: int) -> int:
 
 
 def test_connections_of_one_packet_cost_little_more_than_a_number_each(tmp_path: Path) -> None:
-    few, many = (peak_bytes(tmp_path / "x.pcap", count) for count in (3_000, 12_000))
-    assert (many - few) / 9_000 < 400
+    # The first run fills tables that stay. A connection that is kept takes 1,500 bytes at least.
+    _, few, many = (peak_bytes(tmp_path / "x.pcap", count) for count in (100, 6_000, 12_000))
+    assert (many - few) / 6_000 < 700
