@@ -103,8 +103,9 @@ def measure(rounds: int) -> dict[str, Any]:
         "title": "In a test",
         "about": "The pytest plugin in a run of one test that does not use it: processor time with the wheels there "
         "less that without, in turns, all forks of a process that has imported pytest; single rounds move with "
-        f"the machine, the median stays. Its own import is {import_ms:.1f} ms of that. A start is from nothing to a "
-        "listener in a thread of its own, once its modules are imported; a reset "
+        "the machine, the median stays. The import alone, by the clock and in a process of its own, takes "
+        f"{import_ms:.1f} ms. A start is from nothing to a listener in a thread of its own, once its modules are "
+        "imported; a reset "
         f"comes after {STUBS} stubs, {STUBS} faults and {STUBS} requests.",
         "tables": [
             {"title": "Milliseconds", "columns": ["", "median", "least", "most", "runs"], "rows": rows},

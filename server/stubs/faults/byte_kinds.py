@@ -99,5 +99,5 @@ BYTE_KINDS = (
         (_direction(), _probability(1.0, "probability for each write")),
         toxic=toxics.Duplicate,
     ),
-    Kind("down", "The listener takes no connections, and those there are break.", (), toxic=toxics.Down),
+    Kind("down", "Connections break, and new ones break at once.", (), toxic=toxics.Down),
 )
