@@ -111,13 +111,15 @@ def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSess
     try:
         yield spark
     except (PySparkException, Py4JJavaError) as error:
-        typer.echo(f"mockraft spark: {_why(str(error))}", err=True)
+        typer.echo(f"mockraft spark: {reason_of(str(error))}", err=True)
         raise typer.Exit(FAILED) from None
     finally:
         spark.stop()
 
 
-def _why(text: str) -> str:
-    """Our own error out of what Spark wraps around it, or Spark's first line."""
+def reason_of(text: str) -> str:
+    """Our own error out of what Spark wraps around it, or what a Python worker raised, or Spark's first line."""
     ours = re.findall(r"mockraft\.[\w.]+\.(?:\w+Error|SplitDesync): (.+)", text)
-    return ours[-1] if ours else next(iter(text.strip().splitlines()), "the job failed")
+    raised = re.findall(r"^((?:\w+\.)*\w+(?:Error|Exception): .+)$", text.partition(" SQLSTATE")[0], re.MULTILINE)
+    first = next((line for line in text.strip().splitlines() if line), "the job failed")
+    return (ours or raised or [first])[-1]

@@ -253,7 +253,7 @@ def _show(found: dict[str, Any]) -> None:
 
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("API", header_style="dim")
+    table.add_column("API", header_style="dim", no_wrap=True)
     for name in ("sent", "equal", "byte for byte", "no answer", "median ms", "captured ms"):
         table.add_column(name, justify="right", header_style="dim")
     for each in found["apis"]:

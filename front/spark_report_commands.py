@@ -14,6 +14,7 @@ import typer
 if TYPE_CHECKING:
     from mockraft.spark_replay.report.sources import OnRows
 
+GO_ON = "; --on-error skip goes on behind what is damaged"
 NOT_CLEAN, BAD_OPTION, MISSING = 1, 2, 3
 ABOUT = """One HTML file that says what is in captured traffic: it needs no server and fetches nothing.
 
@@ -47,6 +48,10 @@ ReplayFolder = Annotated[Path | None, typer.Option("--replay", metavar="DIR", he
 HtmlFile = Annotated[Path, typer.Option("--html", metavar="FILE", help="The file to write.")]
 Title = Annotated[str | None, typer.Option(help="The page's heading.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file too; - for stdout.")]
+OnDamage = Annotated[
+    str,
+    typer.Option("--on-error", metavar="WHAT", help="A damaged capture: fail, or skip (count it and go on behind)."),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="End with exit code 1 where not all is well.")]
 
 
@@ -62,10 +67,13 @@ def report(
     port: Ports = None,
     replay: ReplayFolder = None,
     title: Title = None,
+    on_error: OnDamage = "fail",
     json_file: JsonFile = None,
     strict: Strict = False,
 ) -> None:
     """Write a report; see ABOUT."""
+    if on_error not in ("fail", "skip"):
+        _misuse(f"--on-error {on_error} is neither fail nor skip")
     if tables and captures:
         _misuse("--tables and --captures cannot both be")
     if not (tables or captures or replay):
@@ -84,10 +92,17 @@ def report(
     try:
         with _progress() as on_rows:
             found = write_report(
-                html, tables=tables, captures=files, ports=port or (), replay=replay, title=title, on_rows=on_rows
+                html,
+                tables=tables,
+                captures=files,
+                ports=port or (),
+                replay=replay,
+                title=title,
+                on_error="skip" if on_error == "skip" else "fail",
+                on_rows=on_rows,
             )
     except SourceError as error:
-        _misuse(str(error))
+        _misuse(f"{error}{GO_ON if files and on_error == 'fail' else ''}")
     except NoTemplatesError as error:
         _end(str(error), MISSING)
     except OSError as error:
@@ -157,7 +172,7 @@ def _show(found: dict[str, Any], html: Path) -> None:
     total, replay = found.get("total"), found.get("replay")
     if total is not None:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column("API", header_style="dim")
+        table.add_column("API", header_style="dim", no_wrap=True)
         for name in ("requests", "answers", "not decoded", "not the same", "p50 ms", "p99 ms"):
             table.add_column(name, justify="right", header_style="dim")
         for row in found["apis"]:

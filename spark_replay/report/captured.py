@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 from mockraft.spark_replay import schemas
 from mockraft.spark_replay.decoding import decode_batches
 from mockraft.spark_replay.formats import CaptureError
+from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.frames import read_frames
 from mockraft.spark_replay.report.columns import whole
 from mockraft.spark_replay.report.sources import OnRows, SourceError, Tables, rows_where
@@ -25,17 +26,21 @@ _KEYS_AT_ONCE = 50
 
 
 def traffic_of_captures(
-    paths: Sequence[Path], ports: Collection[int], wanted: Collection[FrameKey], on_rows: OnRows
+    paths: Sequence[Path],
+    ports: Collection[int],
+    wanted: Collection[FrameKey],
+    on_rows: OnRows,
+    on_error: OnError = "fail",
 ) -> tuple[Traffic, Frames]:
     """Read, decode and add up captures; gives the bytes of frames that are wanted or examples of bad ones too.
 
-    Raises SourceError for a file that is no capture or cannot be read.
+    Raises SourceError for a file that is no capture or cannot be read; with another `on_error` that is counted instead.
     """
     traffic = Traffic()
     frames: Frames = {}
     for path in paths:
         try:
-            frames |= _read(path, ports, wanted, traffic, on_rows)
+            frames |= _read(path, ports, wanted, traffic, on_rows, on_error)
         except CaptureError as error:
             raise SourceError(str(error)) from None
         except OSError as error:
@@ -67,14 +72,19 @@ def frame_key(row: dict[str, Any]) -> FrameKey:
 
 
 def _read(
-    path: Path, ports: Collection[int], wanted: Collection[FrameKey], traffic: Traffic, on_rows: OnRows
+    path: Path,
+    ports: Collection[int],
+    wanted: Collection[FrameKey],
+    traffic: Traffic,
+    on_rows: OnRows,
+    on_error: OnError,
 ) -> Frames:
     frames: Frames = {}
     connections = {key[0] for key in wanted}
     conn_events: list[pa.RecordBatch] = []
     file_events: list[dict[str, Any]] = []
     done = 0
-    for batch in read_frames(path, ports, conn_events=conn_events, file_events=file_events):
+    for batch in read_frames(path, ports, on_error=on_error, conn_events=conn_events, file_events=file_events):
         at = 0
         for messages in decode_batches([batch]):
             part = batch.slice(at, messages.num_rows)

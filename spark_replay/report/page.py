@@ -10,6 +10,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
+from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.report import replay_sections, sections
 from mockraft.spark_replay.report.captured import Frames, frame_key, frames_of_tables, traffic_of_captures
 from mockraft.spark_replay.report.examples import api_name, replay_command
@@ -35,6 +36,7 @@ def write_report(
     ports: Collection[int] = (),
     replay: Path | None = None,
     title: str | None = None,
+    on_error: OnError = "fail",
     on_rows: OnRows = lambda _, __, ___: None,
 ) -> dict[str, Any]:
     """Write the report of tables or of captures, with what a replay of them found, and give its numbers as JSON.
@@ -46,6 +48,7 @@ def write_report(
         ports: those of the servers in the captures; none for all.
         replay: a folder with the tables replay_results and diffs.
         title: the page's heading.
+        on_error: what of captures is damaged is a SourceError (`fail`), or counted while reading goes on behind it.
         on_rows: told of progress.
 
     Raises:
@@ -61,7 +64,7 @@ def write_report(
         wanted |= {frame_key(row) for row in traffic.examples.values()}
         frames = frames_of_tables(tables, wanted)
     elif captures:
-        traffic, frames = traffic_of_captures(captures, ports, wanted, on_rows)
+        traffic, frames = traffic_of_captures(captures, ports, wanted, on_rows, on_error)
     content: dict[str, Any] = {"sources": _sources(tables, captures, replay)}
     if traffic is not None:
         content |= _traffic(traffic, frames)

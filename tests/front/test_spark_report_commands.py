@@ -46,3 +46,18 @@ def test_neither_pyspark_nor_the_server_is_needed() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_a_damaged_capture_is_told_with_its_place_and_reported_where_asked(tmp_path: Path) -> None:
+    damaged = tmp_path / "run.pcap"
+    data = bytearray(CAPTURE.read_bytes())
+    data[24:40] = b"\xff" * 16
+    damaged.write_bytes(data)
+    refused = run("--captures", damaged, "--html", tmp_path / "r.html")
+    assert refused.exit_code == 2
+    assert "run.pcap" in refused.stderr
+    assert "(offset 24); --on-error skip goes on" in refused.stderr
+    found = run("--captures", damaged, "--html", tmp_path / "r.html", "--on-error", "skip")
+    assert found.exit_code == 0, found.output
+    assert "of the files could not be read" in (tmp_path / "r.html").read_text()
+    assert run("--captures", damaged, "--html", tmp_path / "r.html", "--on-error", "pass").exit_code == 2

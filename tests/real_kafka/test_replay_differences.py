@@ -1,32 +1,77 @@
-"""The differences that docs/spark-replay.md lists are those that a replay of the real controller's capture has."""
+"""The differences that docs/spark-replay.md lists are those that replays of the real captures have, and no other."""
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mockraft import Controller
+from mockraft.kafka_processes import KafkaController, random_uuid
+from mockraft.serve_process import MockraftController
 from mockraft.spark_replay.exchanges import read_exchanges
-from mockraft.spark_replay.regression.replay import replay
+from mockraft.spark_replay.regression.replay import Outcome, replay
+from mockraft.wire import error_codes
 
 pytestmark = pytest.mark.real_kafka
 
 ROOT = Path(__file__).parents[2]
-ROW = re.compile(r"^\| (\d+) \| (\w+) \| `([^`]+)` \| (\S+) \| (\S+) \|", re.MULTILINE)
+DOCUMENT = (ROOT / "docs" / "spark-replay.md").read_text()
+CAPTURES = ROOT / "tests" / "captures"
+BY_EXCHANGE = re.compile(r"^\| (\d+) \| (\w+) \| `([^`]+)` \| (\S+) \| (\S+) \|", re.MULTILINE)
+BY_ANSWER = re.compile(r"^\| ([\w, ]+) \| (\d+) \| (closed|as captured|otherwise|[A-Z_, ]+) \|", re.MULTILINE)
+
+AnyController = KafkaController | MockraftController
 
 
-async def test_a_real_controllers_capture_has_the_listed_differences_on_mockraft_and_no_other() -> None:
-    listed = ROW.findall((ROOT / "docs" / "spark-replay.md").read_text())
+@pytest.fixture(params=["kafka", "mockraft"])
+def controller(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AnyController]:
+    made: AnyController
+    if request.param == "mockraft":
+        made = MockraftController(tmp_path, random_uuid())
+    else:
+        made = KafkaController(tmp_path, random_uuid())
+        made.format()
+    try:
+        made.start()
+        made.wait_until_running()
+        yield made
+    finally:
+        made.kill()
+
+
+async def test_a_real_controllers_capture_has_the_listed_differences_on_any_controller(
+    controller: AnyController,
+) -> None:
+    listed = BY_EXCHANGE.findall(DOCUMENT)
     assert listed
-    async with Controller() as controller:
-        exchanges = read_exchanges(ROOT / "tests" / "captures" / "controller-4.3.1.pcap", {19093})
-        replayed = await replay(exchanges, controller.host, controller.port)
+    exchanges = read_exchanges(CAPTURES / "controller-4.3.1.pcap", {19093})
+    replayed = await replay(exchanges, controller.host, controller.port)
     assert len(replayed.outcomes) == 858
     found = []
     for outcome in replayed.outcomes:
         assert outcome.failure is None
         for each in outcome.differences:
             live = "offset" if each.path.endswith("highWatermark") else str(each.live)
-            found.append(
-                (str(outcome.number), outcome.api, re.sub(r"\[[^]]*\]", "[]", each.path), str(each.captured), live)
-            )
+            path = re.sub(r"\[[^]]*\]", "[]", each.path)
+            found.append((str(outcome.number), outcome.api, path, str(each.captured), live))
     assert sorted(found) == sorted(listed)
+
+
+async def test_what_was_said_to_brokers_is_answered_as_listed_by_any_controller(controller: AnyController) -> None:
+    exchanges = read_exchanges(CAPTURES / "brokers-4.3.1.pcap", {19192, 19292})
+    replayed = await replay(exchanges, controller.host, controller.port)
+    found = Counter((outcome.api, answered(outcome)) for outcome in replayed.outcomes)
+    listed: set[tuple[str, str]] = set()
+    for apis, count, how in BY_ANSWER.findall(DOCUMENT):
+        rows = {(api, how) for api in apis.split(", ")}
+        assert sum(found[row] for row in rows) == int(count), (apis, how)
+        listed |= rows
+    assert listed == set(found)
+
+
+def answered(outcome: Outcome) -> str:
+    """In one word: closed, as captured, the error codes that the captured answer had not, or otherwise."""
+    if outcome.failure is not None:
+        return "closed"
+    codes = {error_codes.name(each.live) for each in outcome.differences if each.path.endswith("errorCode")}
+    return ", ".join(sorted(codes)) or ("otherwise" if outcome.differences else "as captured")
