@@ -1,6 +1,6 @@
 """What test_cluster.py gives to spark-submit: captures to messages, twice; the second time tasks wait midway.
 
-Usage: cluster_job.py OUT GATE CAPTURE
+Usage: cluster_job.py OUT GATE PORT CAPTURE
 """
 
 import sys
@@ -13,7 +13,6 @@ import pyarrow as pa
 from mockraft.spark_replay.spark import tables
 from pyspark.sql import SparkSession
 
-PORTS = [19093]
 SPLIT_BYTES = 128 << 10
 PARTITIONS = 4
 WAIT_S = 120
@@ -50,10 +49,10 @@ def origins(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"file": files}) if batch.num_rows else batch
 
 
-def main(out: Path, gate: Path, capture: str) -> None:
+def main(out: Path, gate: Path, port: str, capture: str) -> None:
     """Write `quiet` and `held`, both messages as Parquet, and `origins` as text."""
     spark = SparkSession.builder.getOrCreate()
-    frames = tables.frames(spark, capture, partitions=PARTITIONS, ports=PORTS, splitBytes=SPLIT_BYTES)
+    frames = tables.frames(spark, capture, partitions=PARTITIONS, ports=port, splitBytes=SPLIT_BYTES)
     messages = tables.messages(frames, body="json")
     messages.write.parquet(str(out / "quiet"))
     spark.range(4, numPartitions=4).mapInArrow(origins, "file string").distinct().write.text(str(out / "origins"))
@@ -61,4 +60,4 @@ def main(out: Path, gate: Path, capture: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

@@ -9,12 +9,12 @@ import pytest
 from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.decoding import decode_batches
 
-from .cluster_job import PORTS
 from .standalone_cluster import QUICK_JAVA, StandaloneCluster, standalone_cluster, wait_for, write_archive
 
 pytestmark = pytest.mark.spark
 
 JOB = Path(__file__).with_name("cluster_job.py")
+PORT = 19093
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "512m",
@@ -48,7 +48,7 @@ def test_a_worker_that_is_killed_midway_changes_nothing(tmp_path: Path, controll
     gate = tmp_path / "gate"
     gate.mkdir()
     with standalone_cluster(tmp_path) as cluster:
-        arguments = [str(tmp_path), str(gate), controller_capture]
+        arguments = [str(tmp_path), str(gate), str(PORT), controller_capture]
         job = cluster.submit(JOB, arguments, py_files=archive, settings=SETTINGS)
         wait_for("a task of each worker is in its middle", lambda: all(held_by(cluster, gate)), job)
         cluster.kill(cluster.workers[1])
@@ -57,7 +57,7 @@ def test_a_worker_that_is_killed_midway_changes_nothing(tmp_path: Path, controll
         assert job.returncode == 0, cluster.log("job")
         assert "Lost executor" in cluster.log("job")
         assert cluster.workers[0].poll() is None
-    expected = rows(pa.Table.from_batches(decode_batches(read_frames(controller_capture, PORTS))))
+    expected = rows(pa.Table.from_batches(decode_batches(read_frames(controller_capture, [PORT]))))
     assert len(expected) == 1726
     assert rows(pq.read_table(tmp_path / "quiet")) == expected
     assert rows(pq.read_table(tmp_path / "held")) == expected

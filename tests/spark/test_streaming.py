@@ -10,12 +10,9 @@ from typing import Any
 import pytest
 from mockraft.spark_replay.spark.capture_paths import NoCaptureError
 from mockraft.spark_replay.spark.options import SourceOptions
-from mockraft.spark_replay.spark.stream_reader import CaptureStreamReader, ChangedCaptureError
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
 pytestmark = pytest.mark.spark
 
-ALL = ReadAllAvailable()
 FRAMES = {"controller": 1726, "brokers": 931}
 
 
@@ -89,9 +86,18 @@ def test_files_are_read_once_each_over_restarts_and_one_that_is_gone_is_named(
         run()
 
 
-def reader(ring: Ring, **options: str) -> CaptureStreamReader:
+def reader(ring: Ring, **options: str) -> Any:
+    from mockraft.spark_replay.spark.stream_reader import CaptureStreamReader
+
     given = SourceOptions.read(options, levels=("frames",))
     return CaptureStreamReader([str(ring.folder)], given)
+
+
+def latest(stream: Any, start: dict[str, int], files_max: int | None = None) -> Any:
+    """The next offset, with all files that are whole or no more than `files_max`."""
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+
+    return stream.latestOffset(start, ReadAllAvailable() if files_max is None else ReadMaxFiles(files_max))
 
 
 def names(offset: dict[str, int]) -> list[str]:
@@ -104,22 +110,22 @@ def test_a_file_is_read_when_nothing_was_written_to_it_for_a_while(ring: Ring) -
     ring.add("old.pcap")
     young = ring.add("young.pcap")
     os.utime(young)
-    first = stream.latestOffset(stream.initialOffset(), ALL)
+    first = latest(stream, stream.initialOffset())
     assert names(first) == ["old.pcap"]
-    assert stream.latestOffset(first, ALL) == first
+    assert latest(stream, first) == first
     os.utime(young, (1_500_000_000, 1_500_000_000))
-    assert names(stream.latestOffset(first, ALL)) == ["old.pcap", "young.pcap"]
+    assert names(latest(stream, first)) == ["old.pcap", "young.pcap"]
 
 
 def test_the_oldest_files_come_first_and_no_more_than_asked_for(ring: Ring) -> None:
     stream = reader(ring, maxFilesPerTrigger="2")
     for name in ("z.pcap", "y.pcapng", "x.pcap.gz"):
         ring.add(name)
-    assert stream.getDefaultReadLimit() == ReadMaxFiles(2)
-    first = stream.latestOffset({}, ReadMaxFiles(2))
+    assert stream.getDefaultReadLimit().max_files == 2
+    first = latest(stream, {}, 2)
     assert names(first) == ["y.pcapng", "z.pcap"]
     assert [Path(each.value.path).name for each in stream.partitions({}, first)] == ["y.pcapng", "z.pcap"]
-    second = stream.latestOffset(first, ReadMaxFiles(2))
+    second = latest(stream, first, 2)
     assert [Path(each.value.path).name for each in stream.partitions(first, second)] == ["x.pcap.gz"]
     assert stream.partitions(second, second) == []
 
@@ -129,18 +135,18 @@ def test_available_now_leaves_what_comes_after_its_start_to_the_next_run(ring: R
     ring.add("a.pcap")
     stream.prepareForTriggerAvailableNow()
     ring.add("b.pcap")
-    assert names(stream.latestOffset({}, ALL)) == ["a.pcap"]
-    assert names(reader(ring).latestOffset({}, ALL)) == ["a.pcap", "b.pcap"]
+    assert names(latest(stream, {})) == ["a.pcap"]
+    assert names(latest(reader(ring), {})) == ["a.pcap", "b.pcap"]
 
 
 def test_an_offset_forgets_files_that_are_gone_when_others_come(ring: Ring) -> None:
     stream = reader(ring)
     path = Path(ring.add("a.pcap"))
-    first = stream.latestOffset({}, ALL)
+    first = latest(stream, {})
     path.unlink()
-    assert stream.latestOffset(first, ALL) == first
+    assert latest(stream, first) == first
     ring.add("b.pcap")
-    second = stream.latestOffset(first, ALL)
+    second = latest(stream, first)
     assert names(second) == ["b.pcap"]
     assert [Path(each.value.path).name for each in stream.partitions(first, second)] == ["b.pcap"]
 
@@ -154,17 +160,19 @@ def test_with_skip_a_batch_goes_on_without_a_file_that_is_gone(ring: Ring) -> No
 
 
 def test_bytes_that_come_after_a_file_was_read_are_an_error_and_not_lost_in_silence(ring: Ring) -> None:
+    from mockraft.spark_replay.spark.stream_reader import ChangedCaptureError
+
     path = Path(ring.add("a.pcap"))
-    first = reader(ring).latestOffset({}, ALL)
+    first = latest(reader(ring), {})
     path.write_bytes(b"twice as many bytes as before")
     with pytest.raises(
         ChangedCaptureError, match=r"a\.pcap had 13 bytes when it was read and has 29 now: quietSeconds"
     ):
-        reader(ring).latestOffset(first, ALL)
-    assert reader(ring, onError="skip").latestOffset(first, ALL) == first
+        latest(reader(ring), first)
+    assert latest(reader(ring, onError="skip"), first) == first
 
 
 def test_a_folder_that_is_not_there_is_an_error_and_not_an_empty_one(ring: Ring) -> None:
     ring.folder.rmdir()
     with pytest.raises(NoCaptureError, match="ring is not there: a stream needs a folder, a file or a glob"):
-        reader(ring).latestOffset({}, ALL)
+        latest(reader(ring), {})
