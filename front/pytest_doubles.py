@@ -46,7 +46,10 @@ class Watched:
 
     def concerns(self, item: pytest.Item) -> bool:
         """Whether the test uses it: it is its own, or it asked for that of the session."""
-        return self.request.scope == "function" or self.request.fixturename in getattr(item, "fixturenames", ())
+        # What a test asks for by name as it runs (`request.getfixturevalue`) stands nowhere public.
+        asked_for = getattr(getattr(item, "_request", None), "_fixture_defs", {})
+        names = (*getattr(item, "fixturenames", ()), *asked_for)
+        return self.request.scope == "function" or self.request.fixturename in names
 
     def complaints(self, item: pytest.Item) -> Iterator[str]:
         """What it has against a test that passed."""

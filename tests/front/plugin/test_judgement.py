@@ -125,3 +125,20 @@ def test_a_fault_that_met_nothing_fails_the_test(run_pytest: Run) -> None:
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["fault latency-1 never met anything*"])
+
+
+def test_a_double_of_the_session_that_is_asked_for_as_the_test_runs_is_judged_too(run_pytest: Run) -> None:
+    result = run_pytest(
+        """
+        def test_by_argument(mockraft_session):
+            assert mockraft_session.port
+
+        def test_by_name(request):
+            request.getfixturevalue("mockraft_session").stub("Vote").drop()
+
+        def test_without(request):
+            assert request.node
+        """
+    )
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*test_by_name*", "*was never used: Vote*"])
