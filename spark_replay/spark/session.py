@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 
+from mockraft.spark_replay.spark.data_source import register
 from pyspark.sql import SparkSession
 
 LOOPBACK = "127.0.0.1"
@@ -18,8 +19,8 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.python.filterPushdown.enabled": "true",
-    # a row of runs is 10 to 50 kB: Spark's own 10,000 rows would be batches of 500 MB
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "512",
+    # a row of runs is 10 kB to some megabytes: batches are limited by their bytes, and what workers hold by that
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     "spark.executorEnv.OMP_NUM_THREADS": "1",
     "spark.executorEnv.ARROW_NUM_THREADS": "1",
@@ -44,4 +45,6 @@ def start_session(
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in (conf | dict(settings or {})).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    register(session)
+    return session

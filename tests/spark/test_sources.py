@@ -62,17 +62,25 @@ def test_connections_go_on_over_the_files_of_a_folder(
     assert in_order(found.drop_columns(_PLACES)) == in_order(alone[0].drop_columns(_PLACES))
 
 
-def test_runs_are_what_is_loaded_and_one_batch_holds_no_more_than_the_session_says(
-    spark: Any, controller_capture: str
+def test_runs_are_what_is_loaded_and_batches_of_them_are_limited_by_their_bytes(
+    spark: Any, controller_capture: str, alone: Any
 ) -> None:
-    runs = spark.read.format("kafka_pcap").option("ports", PORT).load(controller_capture)
-    sizes = runs.mapInArrow(
-        lambda batches: (pa.record_batch({"rows": pa.array([batch.num_rows])}) for batch in batches), "rows long"
-    )
+    from mockraft.spark_replay.spark import tables
+
+    runs = spark.read.format("kafka_pcap").option("ports", PORT).option("chunkBytes", "50k").load(controller_capture)
     assert runs.toArrow().schema.equals(RUNS)
-    assert max(row["rows"] for row in sizes.collect()) <= int(
-        spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")
-    )
+    limit = "spark.sql.execution.arrow.maxBytesPerBatch"
+    usual = spark.conf.get(limit)
+    spark.conf.set(limit, "20k")
+    try:
+        sizes = runs.mapInArrow(
+            lambda batches: (pa.record_batch({"bytes": pa.array([batch.nbytes])}) for batch in batches), "bytes long"
+        ).collect()
+        assert in_order(tables.frames(spark, controller_capture, ports=[PORT]).toArrow()) == in_order(alone[0])
+    finally:
+        spark.conf.set(limit, usual)
+    assert usual == "16m"
+    assert len(sizes) > 10
 
 
 def test_events_of_connections_are_those_of_one_machine(spark: Any, controller_capture: str, alone: Any) -> None:
