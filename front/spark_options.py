@@ -119,7 +119,9 @@ def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSess
 
 def reason_of(text: str) -> str:
     """Our own error out of what Spark wraps around it, or what a Python worker raised, or Spark's first line."""
-    ours = re.findall(r"mockraft\.[\w.]+\.(?:\w+Error|SplitDesync): (.+)", text)
-    raised = re.findall(r"^((?:\w+\.)*\w+(?:Error|Exception): .+)$", text.partition(" SQLSTATE")[0], re.MULTILINE)
+    ours: list[str] = re.findall(r"mockraft\.[\w.]+\.(?:\w+Error|SplitDesync): (.+)", text)
+    raised: list[str] = re.findall(
+        r"^((?:\w+\.)*\w+(?:Error|Exception): .+)$", text.partition(" SQLSTATE")[0], re.MULTILINE
+    )
     first = next((line for line in text.strip().splitlines() if line), "the job failed")
     return (ours or raised or [first])[-1]

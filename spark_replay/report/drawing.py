@@ -17,7 +17,7 @@ SERIES = tuple(f"#0a0b1{number}" for number in range(8))
 _VARIABLES = {INK: "ink", DIM: "dim", LINE: "line", BAD: "bad", GOOD: "good"} | {
     colour: f"s{number}" for number, colour in enumerate(SERIES)
 }
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.hashsalt": "mockraft",
     "svg.fonttype": "none",
     "font.size": 9,
