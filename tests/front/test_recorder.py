@@ -154,6 +154,7 @@ async def test_an_upstream_that_is_not_there_is_told(http: httpx.AsyncClient, no
 async def test_an_api_without_a_recorder_says_so(controller: Controller) -> None:
     transport = httpx.ASGITransport(app=create_app(controller.double))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
-        answer = await http.get("/v1/recordings")
+        assert (await http.get("/v1/recordings")).json() == {"recordings": []}
+        answer = await http.post("/v1/recordings", json={"upstream": "127.0.0.1:1"})
     assert answer.status_code == 409
     assert "without a recorder" in answer.json()["detail"]
