@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -24,7 +24,7 @@ not be read. With --replay also where answers differ from the captured ones, by 
 decoded side by side and the commands that show the same without Spark. PySpark is not needed.
 
 \b
-  mockraft spark report --captures run.pcap --port 9093 --html run.html
+  mockraft spark report --captures run.pcap --ports 9093 --html run.html
   mockraft spark report --captures 'ring/*.pcapng.zst' --html week.html --json -
   mockraft spark report --tables tables/ --html run.html            tables of mockraft spark decode --out tables/
   mockraft spark report --tables tables/ --replay replayed/ --html diff.html --strict
@@ -42,7 +42,8 @@ Captures = Annotated[
     list[str] | None, typer.Option(metavar="GLOB", help="Capture files, read here instead; may be repeated.")
 ]
 Ports = Annotated[
-    list[int] | None, typer.Option("--port", help="A server's port in the captures; may be repeated. Default: all.")
+    list[str] | None,
+    typer.Option("--ports", "--port", metavar="PORT[,PORT]", help="The servers' ports. Repeat for more. Default: all."),
 ]
 ReplayFolder = Annotated[Path | None, typer.Option("--replay", metavar="DIR", help="Tables of mockraft spark replay.")]
 HtmlFile = Annotated[Path, typer.Option("--html", metavar="FILE", help="The file to write.")]
@@ -64,7 +65,7 @@ def report(
     html: HtmlFile,
     tables: TablesFolder = None,
     captures: Captures = None,
-    port: Ports = None,
+    ports: Ports = None,
     replay: ReplayFolder = None,
     title: Title = None,
     on_error: OnDamage = "fail",
@@ -88,6 +89,7 @@ def report(
         if error.name is not None and error.name.startswith("mockraft"):
             raise
         _end(f"the package {error.name} is missing: pip install 'mockraft[spark]'", MISSING)
+    servers = _ports(ports or ())
     files = [path for pattern in captures or () for path in _files(pattern)]
     try:
         with _progress() as on_rows:
@@ -95,7 +97,7 @@ def report(
                 html,
                 tables=tables,
                 captures=files,
-                ports=port or (),
+                ports=servers,
                 replay=replay,
                 title=title,
                 on_error="skip" if on_error == "skip" else "fail",
@@ -113,6 +115,13 @@ def report(
         _show(found, html)
     if strict and not _is_clean(found):
         raise typer.Exit(NOT_CLEAN)
+
+
+def _ports(given: Sequence[str]) -> list[int]:
+    texts = [text.strip() for each in given for text in each.split(",")]
+    if wrong := [text for text in texts if not (text.isdecimal() and 0 < int(text) < 1 << 16)]:
+        _misuse(f"--ports: {wrong[0]!r} is no port")
+    return [int(text) for text in texts]
 
 
 def _files(pattern: str) -> list[Path]:

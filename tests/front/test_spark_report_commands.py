@@ -15,7 +15,8 @@ def run(*words: object) -> Result:
 
 
 def test_a_capture_is_reported_and_told_in_the_terminal(tmp_path: Path) -> None:
-    found = run("--captures", CAPTURE, "--html", tmp_path / "r.html", "--json", tmp_path / "r.json", "--strict")
+    ports = ("--ports", "19192,19292")
+    found = run("--captures", CAPTURE, *ports, "--html", tmp_path / "r.html", "--json", tmp_path / "r.json", "--strict")
     assert found.exit_code == 0, found.output
     assert "931 of 931 frames" in found.stdout
     assert json.loads((tmp_path / "r.json").read_text())["total"]["frames"] == 931
@@ -28,6 +29,7 @@ def test_a_capture_is_reported_and_told_in_the_terminal(tmp_path: Path) -> None:
         ((), "a report of what?"),
         (("--tables", ".", "--captures", CAPTURE), "cannot both be"),
         (("--tables", "nowhere"), "--tables nowhere is no folder"),
+        (("--captures", CAPTURE, "--ports", "19192,kafka"), "'kafka' is no port"),
         (("--captures", "nowhere/*.pcap"), "no file is nowhere/*.pcap"),
         (("--captures", __file__), "test_spark_report_commands.py"),
     ],
