@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 SPLIT_BYTES = 128 << 10
 PARTITIONS = 4
-WAIT_S = 120
+WAIT_S = 600
 
 
 class Gate:

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).parents[2]
-DEADLINE_S = 240
+DEADLINE_S = 600
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 MASTER_READY = re.compile(r"Starting Spark master at (spark://\S+)")
 _CLASSES = "org.apache.spark.deploy"

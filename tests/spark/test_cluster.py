@@ -11,7 +11,7 @@ from mockraft.spark_replay.decoding import decode_batches
 
 from .standalone_cluster import QUICK_JAVA, StandaloneCluster, standalone_cluster, wait_for, write_archive
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 JOB = Path(__file__).with_name("cluster_job.py")
 PORT = 19093
@@ -27,7 +27,7 @@ SETTINGS = {
     "spark.shuffle.readHostLocalDisk": "false",
     "spark.cores.max": "2",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    "spark.scheduler.maxRegisteredResourcesWaitingTime": "240s",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "600s",
     "spark.locality.wait": "0",
     "spark.shuffle.io.maxRetries": "0",
 }
