@@ -122,7 +122,7 @@ def _sizes(of: Results) -> dict[str, Any]:
 
 
 def _memory(of: Results) -> dict[str, Any]:
-    sizes = sorted({*of.workers, *of.core_rss, *of.tshark_rss})
+    sizes = sorted({*of.workers, *of.core_rss, *of.tshark_rss, *([of.packets] if of.pairs else [])})
     kinds: dict[str, dict[int, int]] = {
         "core": of.core_rss,
         "a Python worker of Spark": {size: peaks.get("python", 0) for size, peaks in of.workers.items()},
@@ -155,7 +155,7 @@ def _summary(of: Results) -> list[str]:
             f"{math.ceil(1e12 / rate / 3600)} cores for one hour, {math.ceil(1e12 / rate / 600)} for ten minutes, "
             "if more cores go on as the second does."
         )
-    if of.shuffle_bytes:
+    if of.shuffle_bytes and of.stream_bytes:
         said.append(
             f"The shuffle wrote {of.shuffle_bytes / MEBIBYTE:,.0f} MiB (lz4) for a capture of "
             f"{file_bytes / MEBIBYTE:,.0f} MiB, {of.shuffle_bytes / file_bytes:.2f} of it; the frames themselves are "
