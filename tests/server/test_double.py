@@ -105,7 +105,7 @@ async def test_a_log_on_disk_is_not_thrown_away_by_a_reset(tmp_path: Path) -> No
 
 async def test_the_nodes_of_a_quorum_are_restarted_by_the_quorum() -> None:
     async with Quorum(controllers=2) as quorum:
-        with pytest.raises(ValueError, match=r"there are the nodes \[3000, 3001\]"):
+        with pytest.raises(ValueError, match=r"nodes \[3000, 3001\].*one by one, with `Quorum.restart`"):
             quorum.double.restart()
 
 

@@ -67,8 +67,10 @@ def test_a_file_cut_anywhere_keeps_all_frames_before_the_cut(tmp_path: Path, for
     frames, kinds = everything(path, on_error="quarantine")
     found = said_in(frames)
     assert found - Counter(SAID) == Counter()
-    before = sum(whole.index(each.data) + len(each.data) <= cut for each in SAID)
-    assert found == Counter(SAID[:before])
+    ends = [whole.index(each.data) + len(each.data) for each in SAID]
+    if form == "pcapng":  # a block is padded, and ends with its length
+        ends = [end + -end % 4 + 4 for end in ends]
+    assert found == Counter(SAID[: sum(end <= cut for end in ends)])
     assert not kinds.keys() - {"syn", "truncated", "quarantined", "corrupt"}
 
 
