@@ -1,4 +1,9 @@
-"""Every benchmark of this folder, one after the other; writes docs/benchmarks.md. `make benchmarks`."""
+"""Every benchmark of this folder, one after the other; writes docs/benchmarks.md. `make benchmarks`.
+
+make benchmarks                              all of them, the page anew
+make benchmarks ARGS='codec double'          these two, printed
+make benchmarks ARGS='--write codec double'  these two, their sections of the page anew
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -20,13 +26,19 @@ BENCHMARKS = ("codec", "controller", "growth", "fleet", "startup", "failover", "
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Run the benchmarks and write docs/benchmarks.md.")
-    parser.add_argument("only", nargs="*", help="some of them; prints and writes nothing")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("only", nargs="*", metavar="BENCHMARK", help=f"some of {', '.join(BENCHMARKS)}")
+    parser.add_argument("--write", action="store_true", help="write the sections of those, and leave the others")
     options = parser.parse_args()
     names = options.only or BENCHMARKS
+    if unknown := set(names) - set(BENCHMARKS):
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
     results = [run(name) for name in names]
-    page = "\n".join([introduction(), *(section(name, result) for name, result in zip(names, results, strict=True))])
-    if options.only:
+    sections = {result["title"]: section(name, result) for name, result in zip(names, results, strict=True)}
+    if options.only and options.write:
+        sections = written_sections() | sections
+    page = "\n".join([introduction(), *sections.values()])
+    if options.only and not options.write:
         print(page)
     else:
         for name, result in zip(names, results, strict=True):
@@ -38,6 +50,12 @@ def main() -> int:
     for gate in missed:
         print(f"missed: {gate['what']}: {gate['measured']} (wanted {bound(gate)})", file=sys.stderr)
     return 1 if missed else 0
+
+
+def written_sections() -> dict[str, str]:
+    """The page's sections by their titles, as they are."""
+    _, *texts = re.split(r"^(?=## )", PAGE.read_text(), flags=re.MULTILINE)
+    return {text.partition("\n")[0].removeprefix("## "): text.rstrip("\n") + "\n" for text in texts}
 
 
 def run(name: str) -> dict[str, Any]:
