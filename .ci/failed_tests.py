@@ -4,6 +4,7 @@ Usage: failed_tests.py REPORT.xml COUNT_MAX. Nothing that failed, more than COUN
 (a file that cannot be imported) is no case for a second try.
 """
 
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -18,6 +19,8 @@ def failed_tests(report: str) -> list[str]:
         if not file or not name or not classname:
             raise ValueError(f"{case.get('name')}: not a test's own failure")
         module = file.removesuffix(".py").replace("/", ".")
+        # xdist names a test with the group that it was given to a worker with
+        name = re.sub(r"@\w+$", "", name)
         in_class = classname.removeprefix(module).split(".")[1:]
         failed["::".join((file, *in_class, name))] = True
     return list(failed)

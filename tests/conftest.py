@@ -20,7 +20,20 @@ from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
+SHARED_BY_MARKER = ("containers", "spark", "languages", "browser")
+"""What tests of one of these share (an image, a session, a build, a browser) is made once: one worker has them all."""
+
 START_MS = 1_700_000_000_000
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests together that share what is dear to make (pytest -n 2 --dist loadgroup)."""
+    for item in items:
+        for name in SHARED_BY_MARKER:
+            if item.get_closest_marker(name):
+                item.add_marker(pytest.mark.xdist_group(name))
+                break
 
 
 class Cluster:

@@ -23,12 +23,24 @@ def test_passes():
 """
 
 
-def tried(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+def tried(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
     (folder / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     (folder / "test_it.py").write_text(text)
     return subprocess.run(
-        [str(ROOT / ".ci" / "pytest"), "-q", "test_it.py"], cwd=folder, capture_output=True, text=True, check=False
+        [str(ROOT / ".ci" / "pytest"), "-q", *options, "test_it.py"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
+
+
+def test_a_test_that_workers_had_as_one_of_a_group_is_tried_by_its_own_name(tmp_path: Path) -> None:
+    grouped = FAILS_AT_FIRST.replace("class Test", '@pytest.mark.xdist_group("browser")\nclass Test')
+    done = tried(tmp_path, grouped, "-n", "1", "--dist", "loadgroup")
+    assert done.returncode == 0, done.stdout
+    named = done.stdout.partition("unsteady (passed on the second try only):\n")[2].splitlines()
+    assert named == [f"test_it.py::TestInAClass::test_fails_at_first[{what}]" for what in ("a b", "c::d[e]")]
 
 
 def test_what_passes_on_the_second_try_is_named_as_unsteady(tmp_path: Path) -> None:
