@@ -112,7 +112,17 @@ def base_image(engine: None, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def image(base_image: str) -> str:
     """The image of this tree."""
+    return _build(base_image, IMAGE)
+
+
+@pytest.fixture(scope="session")
+def captures_image(base_image: str) -> str:
+    """The image of this tree that reads captures, too."""
+    return _build(base_image, f"{IMAGE}-captures", "--build-arg", "EXTRAS=admin,captures")
+
+
+def _build(base_image: str, name: str, *options: str) -> str:
     dockerfile = str(ROOT / "docker" / "Dockerfile")
-    build = ("docker", "build", "--network", "host", "--build-arg", f"BASE={base_image}")
-    run(*build, "--file", dockerfile, "--tag", IMAGE, str(ROOT))
-    return IMAGE
+    build = ("docker", "build", "--network", "host", "--build-arg", f"BASE={base_image}", *options)
+    run(*build, "--file", dockerfile, "--tag", name, str(ROOT))
+    return name

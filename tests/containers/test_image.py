@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 from mockraft.kafka_processes import wait_until
 
-from .conftest import run
+from .conftest import ROOT, run
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(900)]
 
@@ -54,3 +55,27 @@ def test_it_ends_cleanly_on_sigterm(container: str) -> None:
 def test_it_adds_little_to_its_base(image: str, base_image: str) -> None:
     sizes = [json.loads(run("docker", "inspect", "--format", "{{.Size}}", name)) for name in (image, base_image)]
     assert sizes[0] - sizes[1] < OWN_LAYERS_BYTES_MAX
+
+
+READ = """
+from mockraft.spark_replay import read_frames
+from mockraft.spark_replay.decoding import decode_batches
+messages = list(decode_batches(read_frames("/captures/controller-4.3.1.pcap", ports=[19093])))
+same = [each for batch in messages for each in batch["roundtrip"].to_pylist()]
+print(len(same), all(same))
+"""
+
+
+def test_with_the_captures_extra_it_decodes_a_capture_and_is_the_controller_in_it(captures_image: str) -> None:
+    mounted = ("--volume", f"{ROOT / 'tests' / 'captures'}:/captures:ro")
+    read = run("docker", "run", "--rm", *mounted, "--entrypoint", "python", captures_image, "-c", READ)
+    assert read.split() == ["1726", "True"]
+
+    captured = ("--capture", "/captures/controller-4.3.1.pcap", "--port", "19093", "--listen", "127.0.0.1:9093")
+    name = run("docker", "run", "--detach", *mounted, captures_image, "serve-capture", *captured).strip()
+    try:
+        wait_until(lambda: "ready bootstrap=" in run("docker", "logs", name), 60, "ready")
+        assert "127.0.0.1:9093 answers: " in run("docker", "exec", name, "mockraft", "health")
+    finally:
+        sys.stdout.write(run("docker", "logs", name))
+        run("docker", "rm", "--force", name)
