@@ -10,7 +10,6 @@ that Parquet, decodes every frame, writes it again and compares, `stream_bytes` 
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -39,15 +38,17 @@ def core(path: str, port: str) -> None:
 
 def session(master: str, events: str) -> None:
     """Jobs from standard input, until it ends."""
+    from mockraft.spark_replay.schemas import FRAMES
     from mockraft.spark_replay.spark import tables
+    from mockraft.spark_replay.spark.coverage import coverage
     from mockraft.spark_replay.spark.session import start_session
+    from mockraft.spark_replay.spark.worker_table import stored_table
     from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
     spark = start_session(master, SETTINGS | {"spark.eventLog.dir": events}, name="benchmark")
 
     def frames(job: dict[str, Any]) -> Callable[[], int]:
-        shutil.rmtree(job["out"], ignore_errors=True)
-        tables.frames(spark, job["path"], ports=job["port"]).write.parquet(job["out"])
+        tables.frames_table(spark, job["path"], ports=job["port"]).write_parquet(Path(job["out"]))
         return lambda: spark.read.parquet(job["out"]).count()
 
     def stream_bytes(job: dict[str, Any]) -> Callable[[], int]:
@@ -55,10 +56,9 @@ def session(master: str, events: str) -> None:
         return lambda: int(total)
 
     def messages(job: dict[str, Any]) -> Callable[[], int]:
-        decoded = tables.messages(spark.read.parquet(job["path"]), body="none")
-        whole = (F.col("decode_status") == "ok") & F.col("roundtrip")
-        counted = decoded.agg(F.sum(whole.cast("long"))).collect()[0][0]
-        return lambda: int(counted or 0)
+        decoded = tables.messages_table(stored_table(spark, Path(job["path"]), FRAMES), with_bodies=False)
+        equal = sum(row.frames - row.not_roundtrip for row in coverage(decoded) if row.decode_status == "ok")
+        return lambda: equal
 
     say({"ready": True})
     for line in sys.stdin:
