@@ -22,14 +22,17 @@ from mockraft.spark_options import (
     TimeTo,
     existing_captures,
     need_spark,
+    no_kafka,
+    result_console,
     source_options,
     spark_session,
+    writable_folder,
 )
 from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from mockraft.spark_replay.spark.decode_job import Coverage
+    from mockraft.spark_replay.spark.coverage import Coverage
 
 DECODE = """Captures as tables: frames, messages, exchanges and what happened to connections and files.
 
@@ -42,8 +45,8 @@ are read side by side; connections are followed through splits and from file to 
   mockraft spark decode --captures run.pcap.gz --apis BrokerHeartbeat,63 --tables frames,messages --out tables
   mockraft spark decode --captures /mnt/captures --master spark://host:7077 --out /mnt/tables
 
-Exit codes: 0 written, 1 a capture could not be read (--on-error quarantine goes on), 2 a bad option, 3 no PySpark or
-no Java.
+Exit codes: 0 written, 1 a capture could not be read (--on-error quarantine goes on) or a table not be written, 2 a bad
+option, 3 no PySpark or no Java, 130 interrupted.
 """
 
 ROUNDTRIP = """Prove that the codec reads every byte: read each message, write it again, compare.
@@ -56,8 +59,8 @@ counted; with --strict they fail too.
   mockraft spark roundtrip --captures 'ring/*.pcapng' --ports 9093
   mockraft spark roundtrip --captures run.pcap --json
 
-Exit codes: 0 every message came back as it was, 1 one did not (or a capture could not be read), 2 a bad option, 3 no
-PySpark or no Java.
+Exit codes: 0 every message came back as it was, 1 one did not (or a capture could not be read), 2 a bad option, or
+there is no message, 3 no PySpark or no Java, 130 interrupted.
 """
 
 Out = Annotated[Path, typer.Option(help="The folder for the tables.")]
@@ -98,6 +101,7 @@ def decode(
     need_spark()
     from mockraft.spark_progress import TaskProgress
     from mockraft.spark_replay.spark import decode_job
+    from mockraft.spark_replay.spark.coverage import coverage
 
     only = _chosen(tables, decode_job.TABLES, "--tables")
     _chosen(file_format, decode_job.FORMATS, "--format")
@@ -115,6 +119,7 @@ def decode(
     there = [name for name in only if (out / name).exists()]
     if there and not overwrite:
         raise typer.BadParameter(f"{out / there[0]} is there: --overwrite replaces it", param_hint="--out")
+    writable_folder(str(out))
     screen = TaskProgress(Console(stderr=True))
     with screen.shown() as progress, spark_session(master, conf) as spark, progress.watching(spark):
         decode_job.write_tables(
@@ -123,19 +128,21 @@ def decode(
             out,
             only=only,
             file_format=file_format,
-            body=body,
+            with_bodies=body == "json",
             partitions=partitions,
             options=given,
-            on_table=progress.step,
+            on_table=lambda name: progress.step(f"writing {name} ({only.index(name) + 1} of {len(only)})"),
         )
-        progress.step("summary")
+        progress.step("counting")
         rows = {name: decode_job.read_table(spark, out / name, file_format) for name in only}
         counts = {name: table.count() for name, table in rows.items()}
-        found = decode_job.coverage(rows["messages"]) if "messages" in rows else []
+        found = coverage(rows["messages"]) if "messages" in rows else []
+    if not any(counts.values()):
+        typer.echo(f"mockraft spark decode: {no_kafka(files, ports)}", err=True)
     if as_json:
         typer.echo(json.dumps({"captures": files, "out": str(out), "rows": counts, "coverage": _objects(found)}))
         return
-    console = Console(highlight=False)
+    console = result_console()
     _print_coverage(console, found)
     console.print(", ".join(f"{count:,} {name}" for name, count in counts.items()) + f" in {out}", soft_wrap=True)
 
@@ -158,7 +165,8 @@ def roundtrip(
     """Read and write every message; exit code 1 where one is not as it was."""
     need_spark()
     from mockraft.spark_progress import TaskProgress
-    from mockraft.spark_replay.spark import decode_job, tables
+    from mockraft.spark_replay.spark import tables
+    from mockraft.spark_replay.spark.coverage import coverage, fails
 
     given = source_options(
         ports=ports,
@@ -172,15 +180,17 @@ def roundtrip(
     files = existing_captures(captures)
     screen = TaskProgress(Console(stderr=True))
     with screen.shown() as progress, spark_session(master, conf) as spark, progress.watching(spark):
-        progress.step("roundtrip")
-        frames = tables.frames(spark, files, partitions=partitions, **given)
-        found = decode_job.coverage(tables.messages(frames, body="none"))
-    failed = [row for row in found if decode_job.fails(row) or (strict and row.decode_status != "ok")]
+        progress.step("reading and writing each message")
+        frames = tables.frames_table(spark, files, partitions=partitions, **given)
+        found = coverage(tables.messages_table(frames, with_bodies=False))
+    failed = [row for row in found if fails(row) or (strict and row.decode_status != "ok")]
     total, back = sum(row.frames for row in found), sum(row.frames - row.not_roundtrip for row in found if _ok(row))
+    if not found:
+        raise typer.BadParameter(f"nothing is proven: {no_kafka(files, ports)}", param_hint="--captures")
     if as_json:
         typer.echo(json.dumps({"captures": files, "messages": total, "equal": back, "coverage": _objects(found)}))
     else:
-        console = Console(highlight=False)
+        console = result_console()
         _print_coverage(console, found)
         console.print(f"{back:,} of {total:,} messages came back as they were", soft_wrap=True)
     if failed:
@@ -208,11 +218,12 @@ def _print_coverage(console: Console, rows: list[Coverage]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("API", "version", "", "status"):
         table.add_column(heading, no_wrap=True)
-    table.add_column("messages", justify="right")
-    table.add_column("not equal", justify="right")
-    table.add_column("first of them", overflow="fold")
+    for heading in ("messages", "not equal"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    if any(row.example for row in rows):
+        table.add_column("first of them", overflow="fold")
     for row in rows:
-        table.add_row(
+        cells = (
             row.api_name or "?",
             "" if row.api_version is None else f"v{row.api_version}",
             "response" if row.is_response else "request",
@@ -221,4 +232,5 @@ def _print_coverage(console: Console, rows: list[Coverage]) -> None:
             f"[red]{row.not_roundtrip:,}[/]" if row.not_roundtrip else "",
             row.example,
         )
+        table.add_row(*cells[: len(table.columns)])
     console.print(table)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import re
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from rich.console import Console
 
 FAILED = 1
 MISSING = 3
+INTERRUPTED = 130
 
 Captures = Annotated[
     list[str], typer.Option(metavar="PATH", help="A capture, a glob in quotes, or a folder. Repeat for more.")
@@ -33,7 +38,8 @@ More = Annotated[
 ]
 Master = Annotated[str, typer.Option(metavar="URL", help="Where Spark runs: local[4], spark://host:7077, yarn, …")]
 Partitions = Annotated[
-    int | None, typer.Option(min=1, help="Parts of the shuffle. Default: spark.sql.shuffle.partitions.")
+    int | None,
+    typer.Option(min=1, help="Parts of the shuffle. Default: two a core; on a cluster spark.sql.shuffle.partitions."),
 ]
 Conf = Annotated[
     list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark's (spark.driver.memory=8g).")
@@ -94,34 +100,73 @@ def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
     return {name.strip(): value for name, _, value in (each.partition("=") for each in given or ())}
 
 
+def writable_folder(out: str) -> None:
+    """Make the folder that --out names; a bad option where that cannot be. One on another file system is left alone."""
+    try:
+        if "://" not in out:
+            Path(out).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise typer.BadParameter(f"{out} cannot be a folder: {error.strerror}", param_hint="--out") from None
+
+
+def no_kafka(files: Sequence[str], ports: str | None) -> str:
+    """What to say of captures in which nothing was found."""
+    where = files[0] if len(files) == 1 else f"{len(files):,} files"
+    hint = "; without --ports every server counts that speaks Kafka" if ports else ""
+    return f"no Kafka frame {f'on port {ports} ' if ports else ''}was found in {where}{hint}"
+
+
+def result_console() -> Console:
+    """Where results are told: as wide as the terminal, and wide enough for every table where there is none."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+
+
 @contextmanager
 def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSession]:
-    """A session that ends with the block; a failed job becomes one line and exit code 1, missing Java one and 3."""
+    """A session that ends with the block.
+
+    A failed job becomes one line and exit code 1, missing Java one and 3, Ctrl-C one and 130.
+    """
     settings = pairs(conf, "--conf")
     need_spark()
     from mockraft.spark_replay.spark.session import JavaMissingError, start_session
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    # lines are told by print: it knows of a bar on the screen, click's echo does not
+    logging.disable(logging.ERROR)  # py4j's tracebacks of what it raises, too, or of Ctrl-C
+    spark = None
     try:
         spark = start_session(master, settings)
-    except JavaMissingError as error:
-        typer.echo(f"mockraft spark: {error}", err=True)
-        raise typer.Exit(MISSING) from None
-    try:
         yield spark
-    except (PySparkException, Py4JJavaError) as error:
-        typer.echo(f"mockraft spark: {reason_of(str(error))}", err=True)
+    except JavaMissingError as error:
+        print(f"mockraft spark: {error}", file=sys.stderr)
+        raise typer.Exit(MISSING) from None
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        print(f"mockraft spark: {reason_of(str(error))}", file=sys.stderr)
         raise typer.Exit(FAILED) from None
+    except OSError as error:
+        print(f"mockraft spark: {error}", file=sys.stderr)
+        raise typer.Exit(FAILED) from None
+    except KeyboardInterrupt:
+        print("mockraft spark: interrupted", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
     finally:
-        spark.stop()
+        if spark is not None:
+            with suppress(Py4JError, ConnectionError):
+                spark.sparkContext.setLogLevel("OFF")  # tasks that go on complain of the end
+                spark.stop()
+        logging.disable(logging.NOTSET)
 
 
 def reason_of(text: str) -> str:
-    """Our own error out of what Spark wraps around it, or what a Python worker raised, or Spark's first line."""
+    """Our own error out of what Spark wraps around it, or what a Python worker raised, or Java's last cause."""
     ours: list[str] = re.findall(r"mockraft\.[\w.]+\.(?:\w+Error|SplitDesync): (.+)", text)
     raised: list[str] = re.findall(
         r"^((?:\w+\.)*\w+(?:Error|Exception): .+)$", text.partition(" SQLSTATE")[0], re.MULTILINE
     )
+    causes: list[str] = re.findall(r"^(?:Caused by)?: (?:[\w$]+\.)*([\w$]+: .+)$", text, re.MULTILINE)
     first = next((line for line in text.strip().splitlines() if line), "the job failed")
-    return (ours or raised or [first])[-1]
+    return (ours or raised or causes or [first])[-1]

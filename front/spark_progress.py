@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,24 +17,40 @@ POLL_INTERVAL_S = 0.3
 
 
 class TaskProgress:
-    """A bar of the tasks of the stages that run now; without a terminal a line a step."""
+    """A row for each step with a bar of the tasks of the stages that run now; without a terminal a line a step."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._row = self._bar.add_task("starting Spark", total=None)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[said]}"),
+        )
+        self._rows = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._row = self._rows.add_task("starting Spark", total=None, said="")
+        self._has_said = False
 
     def step(self, name: str) -> None:
-        """The next thing has begun."""
-        self._bar.reset(self._row, description=name, total=None)
+        """The next thing has begun, so the one before it is done."""
+        self._rows.update(self._row, total=1, completed=1)
+        if not self._has_said:
+            self._rows.update(self._row, said="")
+        self._rows.stop_task(self._row)
+        self._row = self._rows.add_task(name, total=None, said="")
+        self._has_said = False
         if not self._console.is_terminal:
-            self._console.print(f"mockraft spark: {name}", highlight=False)
+            self._console.print(f"mockraft spark: {name}", highlight=False, soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        """What is beside the bar, in place of the number of tasks."""
+        self._has_said = True
+        self._rows.update(self._row, said=text)
 
     @contextmanager
     def shown(self) -> Iterator[TaskProgress]:
-        """Show the bar."""
-        with self._bar:
+        """Show the rows until the block ends; nothing of them stays."""
+        with self._rows:
             yield self
 
     @contextmanager
@@ -55,6 +71,8 @@ class TaskProgress:
         tracker = spark.sparkContext.statusTracker()
         while not ended.wait(POLL_INTERVAL_S):
             stages = [stage for each in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(each))]
-            if stages:
-                done = sum(stage.numCompletedTasks for stage in stages)
-                self._bar.update(self._row, total=sum(stage.numTasks for stage in stages), completed=done)
+            tasks, done = sum(each.numTasks for each in stages), sum(each.numCompletedTasks for each in stages)
+            if tasks > 1:
+                self._rows.update(self._row, total=tasks, completed=done)
+                if not self._has_said:
+                    self._rows.update(self._row, said=f"{done:,} of {tasks:,} tasks")

@@ -21,11 +21,15 @@ from mockraft.spark_options import (
     Ports,
     existing_captures,
     need_spark,
+    no_kafka,
+    result_console,
     source_options,
     spark_session,
+    writable_folder,
 )
 
 if TYPE_CHECKING:
+    from mockraft.spark_progress import TaskProgress
     from mockraft.spark_replay.regression.rules import Rules
     from mockraft.spark_replay.regression.session_replay import Run
     from mockraft.spark_replay.regression.targets import Target
@@ -49,7 +53,7 @@ has not count: a regression test.
   mockraft spark replay --print-rules
 
 Exit codes: 0 every answer is as captured (or as the baseline's), 1 some are not, 2 a bad option or capture, 3 no
-controller answered or could be started.
+controller answered or could be started, 130 interrupted.
 """
 
 
@@ -80,7 +84,9 @@ Filters = Annotated[
 TargetPython = Annotated[
     str | None, typer.Option(metavar="PATH", help="The Python whose mockraft is started, where the tasks run.")
 ]
-Out = Annotated[str | None, typer.Option(metavar="DIR", help="Keep the tables there, as Parquet.")]
+Out = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Keep the tables there, as Parquet, in place of an earlier run's.")
+]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the report to this file; - for stdout.")]
 HtmlFile = Annotated[Path | None, typer.Option("--html", help="Write the report as a page.")]
 
@@ -127,15 +133,27 @@ def replay(
     if baseline is not None and not _is_folder(baseline):
         earlier = run._replace(run_id=f"{run.run_id}-baseline", target=target_of(baseline, None, "--baseline"))
     need_spark()
+    from mockraft.spark_progress import TaskProgress
+    from rich.console import Console
+
     given = source_options(ports=ports, on_error=on_error, more=option)
     files = existing_captures(captures)
+    if out is not None:
+        if baseline is not None and Path(out).resolve() == Path(baseline).resolve():
+            raise typer.BadParameter(f"{out} is the baseline, which this run would replace", param_hint="--out")
+        writable_folder(out)
     with ExitStack() as stack:
         folder = out or stack.enter_context(tempfile.TemporaryDirectory(prefix="mockraft-spark-replay-"))
         settings = ["spark.task.maxFailures=1", "spark.speculation=false", *(conf or ())]
+        progress = stack.enter_context(TaskProgress(Console(stderr=True)).shown())
         spark = stack.enter_context(spark_session(master, settings))
-        found = _on_spark(spark, files, given, run, earlier, folder)
+        stack.enter_context(progress.watching(spark))
+        found = _on_spark(spark, files, given, run, earlier, folder, progress)
         if html is not None:
+            progress.step(f"writing {html}")
             _write_html(html, files, ports, folder)
+    if not found["apis"] and not found["leftOut"]:
+        raise typer.BadParameter(no_kafka(files, ports), param_hint="--captures")
     if json_file is not None:
         _write(json_file, json.dumps(found, indent=1, ensure_ascii=False))
     if json_file != Path("-"):
@@ -181,28 +199,36 @@ def _is_folder(text: str) -> bool:
 
 
 def _on_spark(
-    spark: Any, files: list[str], options: dict[str, Any], run: Run, earlier: Run | str | None, out: str
+    spark: Any,
+    files: list[str],
+    options: dict[str, Any],
+    run: Run,
+    earlier: Run | str | None,
+    out: str,
+    progress: TaskProgress,
 ) -> dict[str, Any]:
     from mockraft.spark_replay.spark.replay_summary import summarise, write_rules_fired
     from mockraft.spark_replay.spark.replaying import read_replay, write_replay
     from mockraft.spark_replay.spark.tables import exchanges, frames
-    from rich.console import Console
+
+    def replayed(to: Run, folder: str) -> Any:
+        progress.step(f"replaying to {to.target.name}")
+        return write_replay(spark, said, to, folder, on_progress=on_progress)
+
+    def on_progress(sent: int, different: int) -> None:
+        progress.say(f"{sent:,} sent, {different:,} different")
 
     said = exchanges(frames(spark, files, **options), unanswered=True)
     before = None
     try:
-        with Console(stderr=True).status(f"to {run.target.name}") as status:
-
-            def on_progress(sent: int, different: int) -> None:
-                status.update(f"to {run.target.name}: {sent:,} sent, {different:,} different")
-
-            if isinstance(earlier, str):
-                before = read_replay(spark, earlier).diffs
-            elif earlier is not None:
-                before = write_replay(spark, said, earlier, f"{out}/baseline", on_progress=on_progress).diffs
-            tables = write_replay(spark, said, run, out, on_progress=on_progress)
+        if isinstance(earlier, str):
+            before = read_replay(spark, earlier).diffs
+        elif earlier is not None:
+            before = replayed(earlier, f"{out}/baseline").diffs
+        tables = replayed(run, out)
     except Exception as error:
         raise _said(error) from None
+    progress.step("comparing")
     found = summarise(tables, run.options.rules or rules_of(None), before)
     write_rules_fired(spark, out, found["rules"])
     return {"runId": run.run_id, "target": run.target.name, "order": run.options.order, **found}
@@ -220,7 +246,7 @@ def _said(error: Exception) -> Exception:
     ):
         if name in text:
             line = next(line for line in text.splitlines() if name in line)
-            typer.echo(f"mockraft spark replay: {line.partition(f'{name}: ')[2] or line}", err=True)
+            print(f"mockraft spark replay: {line.partition(f'{name}: ')[2] or line}", file=sys.stderr)
             return typer.Exit(code)
     return error
 
@@ -248,10 +274,9 @@ def _write(path: Path, text: str) -> None:
 
 
 def _show(found: dict[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = result_console()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("API", header_style="dim", no_wrap=True)
     for name in ("sent", "equal", "byte for byte", "no answer", "median ms", "captured ms"):
@@ -269,12 +294,23 @@ def _show(found: dict[str, Any]) -> None:
             f"(first #{first['exchange']} of {first['session']})",
             style="bold",
             markup=False,
+            soft_wrap=True,
         )
-        console.print(f"  captured  {each['expected']}", style="green", markup=False)
-        console.print(f"  live      {each['actual']}", style="red", markup=False)
+        console.print(f"  captured  {_named(each, 'expected')}", style="green", markup=False, soft_wrap=True)
+        console.print(f"  live      {_named(each, 'actual')}", style="red", markup=False, soft_wrap=True)
     for each in found["rules"]:
         if each["override"] and not each["fired"]:
             console.print(f"\nthe rule {each['rule']} ({each['class']}) was never needed", style="yellow", markup=False)
     if found["known"] or found["gone"]:
         console.print(f"\nof the baseline's differences {found['known']:,} are there and {found['gone']:,} are gone")
-    console.print(f"\n{found['same']:,} of {found['sent']:,} answers as captured, in {found['sessions']:,} sessions")
+    sessions = f"{found['sessions']:,} session{'' if found['sessions'] == 1 else 's'}"
+    console.print(f"\n{found['same']:,} of {found['sent']:,} answers as captured, in {sessions}")
+
+
+def _named(finding: dict[str, Any], which: str) -> str:
+    """A value as it is, and an error code with its name."""
+    from mockraft.wire import error_codes
+
+    value = finding[which]
+    is_code = isinstance(value, int) and str(finding["path"]).endswith("errorCode")
+    return f"{value} {error_codes.name(value)}" if is_code else str(value)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from mockraft.spark_options import INTERRUPTED, result_console
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.report.sources import OnRows
@@ -34,7 +35,7 @@ commands that decode requests); of a replay replay_results, diffs and rules.json
 that memory does not grow with them.
 
 Exit codes: 0 the report is written, 1 with --strict and a frame is not read or written again the same, or an answer
-differs, 2 a bad option, table or capture, 3 a package is missing.
+differs, 2 a bad option, table or capture, 3 a package is missing, 130 interrupted.
 """
 
 TablesFolder = Annotated[Path | None, typer.Option("--tables", metavar="DIR", help="Tables of mockraft spark decode.")]
@@ -107,6 +108,8 @@ def report(
         _misuse(f"{error}{GO_ON if files and on_error == 'fail' else ''}")
     except NoTemplatesError as error:
         _end(str(error), MISSING)
+    except KeyboardInterrupt:
+        _end("interrupted", INTERRUPTED)
     except OSError as error:
         _misuse(f"cannot write {html}: {error.strerror or error}")
     if json_file is not None:
@@ -173,11 +176,10 @@ def _write_json(path: Path, found: dict[str, Any]) -> None:
 
 
 def _show(found: dict[str, Any], html: Path) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = result_console()
     total, replay = found.get("total"), found.get("replay")
     if total is not None:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))

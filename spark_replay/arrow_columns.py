@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,40 @@ def texts(values: Sequence[str]) -> pa.StringArray:
     np.cumsum([len(each) for each in encoded], out=offsets[1:])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
     return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
+
+
+def of_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """A column of Python's texts, numbers or truths."""
+    return texts(values) if kind == pa.string() else as_arrow(np.array(values), kind)
+
+
+def repeated(text: str, count: int) -> pa.StringArray:
+    """A column of one text, again and again."""
+    return texts([text]).take(as_arrow(np.zeros(count, np.int32), pa.int32()))
+
+
+def gather(buffer: Array, at: Array, size: Array) -> pa.BinaryArray:
+    """Slices of a buffer of bytes as a binary column, copied by Arrow and not one by one."""
+    if not len(at):
+        return pa.nulls(0, pa.binary())
+    # One slice, one that is not used, and so on; the last offset only keeps the array valid.
+    offsets = np.empty(2 * len(at) + 1, np.int32)
+    offsets[0:-1:2] = at
+    offsets[1::2] = at + size
+    offsets[-1] = len(buffer)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(buffer)]
+    slices = pa.BinaryArray.from_buffers(pa.binary(), 2 * len(at), buffers)
+    return slices.take(as_arrow(np.arange(0, 2 * len(at), 2), pa.int64()))
+
+
+def in_order(columns: Mapping[str, Any], schema: pa.Schema) -> list[pa.Array]:
+    """The columns of a schema by their names; those of numpy become Arrow's."""
+    return [
+        as_arrow(columns[field.name], field.type)
+        if isinstance(columns[field.name], np.ndarray)
+        else columns[field.name]
+        for field in schema
+    ]
 
 
 def as_numpy(column: pa.Array) -> Array:

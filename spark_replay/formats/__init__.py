@@ -2,7 +2,7 @@
 
 from mockraft.spark_replay.formats.capture_errors import CaptureError, SplitDesyncError
 from mockraft.spark_replay.formats.packet_sources import Split
-from mockraft.spark_replay.formats.segments import Flow, Segments, packets, payloads, read_segments
+from mockraft.spark_replay.formats.segments import Flow, Segments, packets, read_segments
 from mockraft.spark_replay.formats.splits import packet_numbers, plan_splits
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "SplitDesyncError",
     "packet_numbers",
     "packets",
-    "payloads",
     "plan_splits",
     "read_segments",
 ]

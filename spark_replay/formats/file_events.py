@@ -8,6 +8,9 @@ from mockraft.spark_replay.formats.capture_errors import CaptureError
 
 OnError = Literal["fail", "quarantine", "skip"]
 
+DAMAGE_KINDS = ("corrupt", "quarantined", "truncated")
+"""The kinds that are a place in a file, a row each; the others are counts of packets."""
+
 
 class FileEvents:
     """Counts what is left out of one file (or split); `finish` appends one row a kind to `rows`.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import as_arrow, texts
+from mockraft.spark_replay.arrow_columns import as_arrow, gather, of_values, repeated
 from mockraft.spark_replay.formats.capture_errors import CaptureError, SplitDesyncError
 from mockraft.spark_replay.formats.capture_files import CaptureFile
 from mockraft.spark_replay.formats.chunks import CHUNK_BYTES, PacketColumns
@@ -172,12 +172,12 @@ def packets(segments: Segments) -> pa.RecordBatch:
     """The segments as rows of `schemas.PACKETS`; `packet_no` is null where it is not known."""
     flows = segments.flows
     by_flow = as_arrow(segments.flow, pa.int32())
-    columns = {name: texts([getattr(flow, name) for flow in flows]).take(by_flow) for name in ("src", "dst")}
-    for name in ("sport", "dport"):
-        ports = np.array([getattr(flow, name) for flow in flows], np.int32)
-        columns[name] = as_arrow(ports, pa.int32()).take(by_flow)
-    columns["file"] = texts([segments.file]).take(as_arrow(np.zeros(len(segments), np.int32), pa.int32()))
-    columns["payload"] = payloads(segments.buffer, segments.start, segments.captured)
+    columns = {
+        name: of_values([getattr(flow, name) for flow in flows], PACKETS.field(name).type).take(by_flow)
+        for name in ("src", "dst", "sport", "dport")
+    }
+    columns["file"] = repeated(segments.file, len(segments))
+    columns["payload"] = gather(segments.buffer, segments.start, segments.captured)
     number = as_arrow(segments.packet_no, pa.int64())
     columns["packet_no"] = number if segments.packet_no.all() else pa.nulls(len(segments), pa.int64())
     for name in ("file_offset", "ts_ns", "linktype", "vlan", "seq", "ack", "flags"):
@@ -185,14 +185,3 @@ def packets(segments: Segments) -> pa.RecordBatch:
     columns["payload_len"] = as_arrow(segments.length, pa.int32())
     columns["captured_len"] = as_arrow(segments.captured, pa.int32())
     return pa.RecordBatch.from_arrays([columns[name] for name in PACKETS.names], schema=PACKETS)
-
-
-def payloads(buffer: Bytes, start: Longs, size: Longs) -> pa.BinaryArray:
-    """Slices of a buffer, in ascending order, as one binary column, without a Python object each."""
-    offsets = np.empty(2 * len(start), np.int32)
-    offsets[::2], offsets[1::2] = start, start + size
-    # Between two payloads lies an item of what is no payload; every other one is taken.
-    between = pa.BinaryArray.from_buffers(
-        pa.binary(), max(len(offsets) - 1, 0), [None, pa.py_buffer(offsets), pa.py_buffer(buffer)]
-    )
-    return between.take(as_arrow(np.arange(0, len(offsets), 2), pa.int64()))

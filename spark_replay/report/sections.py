@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
+from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
 from mockraft.spark_replay.report.captured import Frames, frame_key
 from mockraft.spark_replay.report.examples import api_name, decode_command
 from mockraft.spark_replay.report.heartbeats import Pulse
@@ -193,7 +194,7 @@ def damaged(traffic: Traffic) -> dict[str, int]:
     """How many places of the files could not be read, and how many bytes."""
     found = [(kind, count) for (kind, _, _), count in traffic.file_events.counts.items()]
     return {
-        "count": sum(kind in IN_BYTES or kind == "quarantined" for kind, _ in found),
+        "count": sum(kind in DAMAGE_KINDS for kind, _ in found),
         "bytes": sum(count for kind, count in found if kind in IN_BYTES),
     }
 

@@ -23,6 +23,7 @@ from mockraft.spark_replay.formats import (
     plan_splits,
     read_segments,
 )
+from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
 from mockraft.spark_replay.schemas import FILE_EVENTS, FRAMES, PACKETS, RUNS
 from mockraft.spark_replay.spark.options import SourceOptions
 from mockraft.spark_replay.streams.runs import make_runs
@@ -33,7 +34,6 @@ SCHEMAS = {"runs": RUNS, "packets": PACKETS, "frames": FRAMES, "file_events": FI
 
 _BYTES = {"packets": "payload", "frames": "frame"}
 _ENDS = {"runs": ("client", "server"), "packets": ("src", "dst"), "frames": ("client",)}
-_DAMAGE = ("corrupt", "quarantined", "truncated")
 _PORTS = ("client_port", "server_port", "sport", "dport")
 _HOSTS = ("client", "server", "src", "dst")
 _COMPARE = {
@@ -149,7 +149,7 @@ def _read_file_events(split: Split, options: SourceOptions, _: Sequence[Predicat
     for _each in _segments(split, options, (), rows):
         pass
     if options.on_error == "skip":
-        rows = [row for row in rows if row["kind"] not in _DAMAGE]
+        rows = [row for row in rows if row["kind"] not in DAMAGE_KINDS]
     yield pa.RecordBatch.from_pylist(rows, schema=FILE_EVENTS)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping
 
 from mockraft.spark_replay.spark.data_source import register
+from mockraft.spark_replay.spark.quiet_start import start_quietly
 from pyspark.sql import SparkSession
 
 LOOPBACK = "127.0.0.1"
@@ -15,7 +17,6 @@ LOOPBACK = "127.0.0.1"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.python.filterPushdown.enabled": "true",
@@ -42,9 +43,21 @@ def start_session(
     conf = dict(SETTINGS)
     if master.startswith("local"):
         conf |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-    builder = SparkSession.builder.appName(name).master(master)
-    for key, value in (conf | dict(settings or {})).items():
+        # Spark's own are 200, each of which costs a small capture more than the work in it
+        conf["spark.sql.shuffle.partitions"] = str(2 * local_cores(master))
+    conf |= {**(settings or {}), "spark.app.name": name, "spark.master": master}
+    start_quietly(conf)
+    builder = SparkSession.builder
+    for key, value in conf.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     register(session)
     return session
+
+
+def local_cores(master: str) -> int:
+    """How many cores `local`, `local[4]`, `local[4,2]` and `local[*]` have."""
+    found = re.match(r"local\[(\*|\d+)", master)
+    if found is None:
+        return 1
+    return os.cpu_count() or 1 if found[1] == "*" else int(found[1])

@@ -12,9 +12,11 @@ from os import PathLike, fspath
 from typing import Any, Literal
 
 import pyarrow as pa
+from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
 from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FRAMES, MESSAGES
-from mockraft.spark_replay.spark.data_source import register, to_spark_schema
+from mockraft.spark_replay.spark.data_source import register
 from mockraft.spark_replay.spark.options import OptionError, SourceOptions
+from mockraft.spark_replay.spark.worker_table import WorkerTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
@@ -32,14 +34,26 @@ def frames(spark: SparkSession, path: Paths, *, partitions: int | None = None, *
     `partitions` is how many parts the shuffle has (none: spark.sql.shuffle.partitions). Options are the source's,
     camelCase. Raises OptionError.
     """
+    return frames_table(spark, path, partitions=partitions, **options).dataframe()
+
+
+def frames_table(spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object) -> WorkerTable:
+    """What `frames` gives, to be written as Parquet by the workers that make it."""
     given = _checked(options)
-    return _runs(spark, path, partitions, given).mapInArrow(_StitchedFrames(_read(given)), to_spark_schema(FRAMES))
+    return WorkerTable(_runs(spark, path, partitions, given), _StitchedFrames(_read(given)), FRAMES)
 
 
 def conn_events(spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object) -> DataFrame:
     """What happened to connections (CONN_EVENTS); arguments are those of `frames`, an API makes no difference."""
+    return conn_events_table(spark, path, partitions=partitions, **options).dataframe()
+
+
+def conn_events_table(
+    spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object
+) -> WorkerTable:
+    """What `conn_events` gives, to be written as Parquet by the workers that make it."""
     given = _checked(options)
-    return _runs(spark, path, partitions, given).mapInArrow(_StitchedEvents(_read(given)), to_spark_schema(CONN_EVENTS))
+    return WorkerTable(_runs(spark, path, partitions, given), _StitchedEvents(_read(given)), CONN_EVENTS)
 
 
 def file_events(spark: SparkSession, path: Paths, **options: object) -> DataFrame:
@@ -48,7 +62,7 @@ def file_events(spark: SparkSession, path: Paths, **options: object) -> DataFram
     Counts are of the whole file, however it was split. With onError=fail damage is an error here too.
     """
     found = _load(spark, path, "file_events", _checked(options))
-    place = F.when(F.col("kind").isin("corrupt", "quarantined", "truncated"), F.col("file_offset"))
+    place = F.when(F.col("kind").isin(*DAMAGE_KINDS), F.col("file_offset"))
     counted = found.groupBy("file", "kind", "detail", place.alias("place")).agg(
         F.min("file_offset").alias("file_offset"), F.sum("count").alias("count")
     )
@@ -63,10 +77,19 @@ def messages(of: DataFrame, body: str = "variant") -> DataFrame:
     """
     if body not in BODIES:
         raise OptionError(f"body: {body!r} is not {', '.join(BODIES)}")
-    decoded = of.select(*FRAMES.names).mapInArrow(
-        _DecodedFrames("none" if body == "none" else "json"), to_spark_schema(MESSAGES)
-    )
+    decoded = messages_table(of, with_bodies=body != "none").dataframe()
     return decoded.withColumn("body", F.try_parse_json("body")) if body == "variant" else decoded
+
+
+def messages_table(of: DataFrame | WorkerTable, *, with_bodies: bool = True) -> WorkerTable:
+    """What `messages` gives with bodies as JSON or none, to be written as Parquet by the workers that make it.
+
+    Of a `frames_table` the same workers decode what they have stitched, with no way through the JVM between.
+    """
+    decode = _DecodedFrames("json" if with_bodies else "none")
+    if isinstance(of, WorkerTable):
+        return of.then(decode, MESSAGES)
+    return WorkerTable(of.select(*FRAMES.names), decode, MESSAGES)
 
 
 def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:

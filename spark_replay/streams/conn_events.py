@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import as_arrow, no_rows, texts
+from mockraft.spark_replay.arrow_columns import no_rows, of_values
 from mockraft.spark_replay.schemas import CONN_EVENTS
 
 _ROWS_MAX = 8192
@@ -34,7 +33,7 @@ class ConnEvents:
     def _pack(self) -> None:
         if self._rows:
             columns = [
-                texts(values) if field.type == pa.string() else as_arrow(np.array(values), field.type)
+                of_values(values, field.type)
                 for values, field in zip(zip(*self._rows, strict=True), CONN_EVENTS, strict=True)
             ]
             self._batches.append(pa.RecordBatch.from_arrays(columns, schema=CONN_EVENTS))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import as_arrow
+from mockraft.spark_replay.arrow_columns import gather
 
 Array = np.ndarray[Any, Any]
 
@@ -118,20 +118,6 @@ def _differing(
         first = np.cumsum(size) - size
         found[later] = np.add.reduceat((ours != theirs).astype(np.int64), first)
     return found
-
-
-def gather(buffer: Array, at: Array, size: Array) -> pa.Array:
-    """Slices of a buffer of bytes as a binary array, copied by Arrow and not one by one."""
-    if not len(at):
-        return pa.nulls(0, pa.binary())
-    # One slice, one that is not used, and so on; the last offset only keeps the array valid.
-    offsets = np.empty(2 * len(at) + 1, np.int32)
-    offsets[0:-1:2] = at
-    offsets[1::2] = at + size
-    offsets[-1] = len(buffer)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(buffer)]
-    slices = pa.BinaryArray.from_buffers(pa.binary(), 2 * len(at), buffers)
-    return slices.take(as_arrow(np.arange(0, 2 * len(at), 2), pa.int64()))
 
 
 def joined(values: pa.Array) -> pa.Buffer:

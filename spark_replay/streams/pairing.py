@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import as_arrow, texts
+from mockraft.spark_replay.arrow_columns import as_arrow, in_order, of_values, texts
 from mockraft.spark_replay.schemas import FRAMES
 from mockraft.spark_replay.streams.frame_columns import FrameColumns, concatenated
 from mockraft.spark_replay.streams.headers import API_KEY_MAX, API_VERSION_MAX, header_versions
@@ -134,7 +134,7 @@ class Pairing:
         names = [self._names[uid] for uid in uids.tolist()]
         index = as_arrow(where, pa.int64())
         columns: dict[str, Any] = {
-            name: _column([getattr(each, name) for each in names], FRAMES.field(name).type).take(index)
+            name: of_values([getattr(each, name) for each in names], FRAMES.field(name).type).take(index)
             for name in ConnectionNames._fields
         }
         for name in FRAMES.names:
@@ -149,19 +149,10 @@ class Pairing:
         columns["frame"] = chosen.frame.to_arrow()
         if columns["frame"].num_chunks > _CHUNKS_MAX:
             columns["frame"] = columns["frame"].combine_chunks()
-        arrays = [
-            as_arrow(columns[field.name], field.type)
-            if isinstance(columns[field.name], np.ndarray)
-            else columns[field.name]
-            for field in FRAMES
-        ]
         # A batch for each buffer that frames are in, so that they need not be copied together.
-        batches: list[pa.RecordBatch] = pa.Table.from_arrays(arrays, schema=FRAMES).to_batches()
+        table = pa.Table.from_arrays(in_order(columns, FRAMES), schema=FRAMES)
+        batches: list[pa.RecordBatch] = table.to_batches()
         return batches
-
-
-def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
-    return texts(values) if kind == pa.string() else as_arrow(np.array(values), kind)
 
 
 def _partners(frames: FrameColumns) -> Array:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import as_arrow, no_rows, texts
+from mockraft.spark_replay.arrow_columns import as_arrow, gather, in_order, no_rows, repeated, texts
 from mockraft.spark_replay.schemas import RUNS
-from mockraft.spark_replay.streams.overlaps import gather, joined, trim_overlaps
+from mockraft.spark_replay.streams.overlaps import joined, trim_overlaps
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.formats import Flow, Segments
@@ -271,7 +271,7 @@ def _batch(segments: Segments, rows: _Rows, pieces: _Pieces, parts: _Parts, is_l
         "known_by": parts.known_by[part],
         "seq": rows.seq,
         "first_ts_ns": np.full(count, segments.ts_ns[0], np.int64),
-        "file": texts([segments.file]).take(as_arrow(np.zeros(count, np.int32), pa.int32())),
+        "file": repeated(segments.file, count),
         "file_offset": rows.offset,
         "data": pa.BinaryArray.from_buffers(pa.binary(), count, [None, pa.py_buffer(row_bounds), joined(data)]),
         "seg_len": lists(pieces.captured, pa.int32()),
@@ -284,13 +284,7 @@ def _batch(segments: Segments, rows: _Rows, pieces: _Pieces, parts: _Parts, is_l
         "dup_bytes": rows.repeated,
         "conflict_bytes": rows.differing,
     }
-    arrays = [
-        as_arrow(columns[field.name], field.type)
-        if isinstance(columns[field.name], np.ndarray)
-        else columns[field.name]
-        for field in RUNS
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=RUNS)
+    return pa.RecordBatch.from_arrays(in_order(columns, RUNS), schema=RUNS)
 
 
 def _id_of(flow: Flow) -> int:

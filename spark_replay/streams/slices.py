@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import as_arrow
-from mockraft.spark_replay.streams.overlaps import gather, joined
+from mockraft.spark_replay.arrow_columns import as_arrow, gather
+from mockraft.spark_replay.streams.overlaps import joined
 
 Array = np.ndarray[Any, Any]
 

@@ -39,23 +39,28 @@ class Gate:
             time.sleep(0.02)
 
 
-def origins(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The folders and archives that a worker has our modules from, after it has decoded a message."""
-    from mockraft.wire import messages
+class Origins:
+    """Leaves rows as they are, and a file with what a Python process has our modules from, a line each."""
 
-    messages.request(63)
-    for batch in batches:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import mockraft.spark_replay.decoding
+        import mockraft.wire.messages
+
+        mockraft.wire.messages.request(63)
+        yield from batches
         files = [module.__file__ or "" for name, module in sys.modules.items() if name.split(".")[0] == "mockraft"]
-        yield pa.RecordBatch.from_pydict({"file": files}) if batch.num_rows else batch
+        (self._folder / str(getpid())).write_text("\n".join(files))
 
 
 def main(out: Path, gate: Path, port: str, capture: str) -> None:
-    """Write `quiet` and `held`, both messages as Parquet, and `origins` as text."""
+    """Write `quiet` and `held`, both messages as Parquet, and files of `origins`."""
     spark = SparkSession.builder.getOrCreate()
     frames = tables.frames(spark, capture, partitions=PARTITIONS, ports=port, splitBytes=SPLIT_BYTES)
     messages = tables.messages(frames, body="json")
-    messages.write.parquet(str(out / "quiet"))
-    spark.range(4, numPartitions=4).mapInArrow(origins, "file string").distinct().write.text(str(out / "origins"))
+    messages.mapInArrow(Origins(out / "origins"), messages.schema).write.parquet(str(out / "quiet"))
     messages.mapInArrow(Gate(gate), messages.schema).write.parquet(str(out / "held"))
 
 

@@ -1,9 +1,15 @@
 """One Spark session for every test that needs one: two cores, a short start, no batch larger than it must be."""
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+# Spark starts dozens of Python processes: what one has compiled (pandas above all) the others need not.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 

@@ -1,6 +1,7 @@
 """Spark's own standalone cluster on loopback: a master and workers as processes, and what is submitted to them."""
 
 import os
+import py_compile
 import re
 import signal
 import subprocess
@@ -13,16 +14,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+from mockraft.kafka_jars import java
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 600
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 MASTER_READY = re.compile(r"Starting Spark master at (spark://\S+)")
-_CLASSES = "org.apache.spark.deploy"
+_DAEMON_JAVA = (*QUICK_JAVA.split(), "-Xmx160m", "-Dspark.master.rest.enabled=false", "-Dspark.ui.enabled=false")
 
 
 def write_archive(path: Path) -> Path:
-    """The files of the wheel as a zip, packages and their data as pyproject.toml lists them."""
+    """The files of the wheel as a zip, packages and their data as pyproject.toml lists them.
+
+    Modules are in it compiled as well, so that not every Python process of the cluster does that.
+    """
+    compiled = path.with_suffix(".compiled")
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     folders = listed["package-dir"]
     with zipfile.ZipFile(path, "w") as archive:
@@ -31,7 +37,12 @@ def write_archive(path: Path) -> Path:
             folder = ROOT / folders[room] / package.removeprefix(room).strip(".").replace(".", "/")
             for pattern in ("*.py", *listed["package-data"].get(package, ())):
                 for file in folder.glob(pattern):
-                    archive.write(file, f"{package.replace('.', '/')}/{file.relative_to(folder)}")
+                    name = f"{package.replace('.', '/')}/{file.relative_to(folder)}"
+                    archive.write(file, name)
+                    if pattern == "*.py":
+                        py_compile.compile(str(file), str(compiled), name, doraise=True)
+                        archive.write(compiled, f"{name}c")
+    compiled.unlink()
     return path
 
 
@@ -54,13 +65,13 @@ class StandaloneCluster:
 
         self._home = Path(pyspark.__file__).parent
         self._folder = folder
+        (core,) = (self._home / "jars").glob("spark-core_*.jar")
         self._environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")} | {
             "SPARK_HOME": str(self._home),
+            "SPARK_SCALA_VERSION": core.name.split("_")[1].split("-")[0],
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(folder / "local"),
             "SPARK_LAUNCHER_OPTS": QUICK_JAVA,
-            "SPARK_DAEMON_MEMORY": "160m",
-            "SPARK_DAEMON_JAVA_OPTS": f"{QUICK_JAVA} -Dspark.master.rest.enabled=false -Dspark.ui.enabled=false",
             "PYSPARK_PYTHON": sys.executable,
         }
         self.processes: list[subprocess.Popen[bytes]] = []
@@ -70,14 +81,13 @@ class StandaloneCluster:
     def start(self, workers: int) -> None:
         """Start the master, then the workers, which come up while a job is submitted."""
         address = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        master = self._spawn("master", "spark-class", f"{_CLASSES}.master.Master", *address)
+        master = self._spawn("master", *self._daemon("master.Master"), *address)
         wait_for("the master is ready", lambda: MASTER_READY.search(self.log("master")), master)
         self.master = MASTER_READY.findall(self.log("master"))[0]
         for number in range(workers):
             room = self._folder / f"work-{number}"
             words = ("--cores", "1", "--memory", "700m", "--work-dir", str(room), self.master)
-            worker = self._spawn(f"worker-{number}", "spark-class", f"{_CLASSES}.worker.Worker", *address, *words)
-            self.workers.append(worker)
+            self.workers.append(self._spawn(f"worker-{number}", *self._daemon("worker.Worker"), *address, *words))
 
     def submit(
         self, job: Path, arguments: Sequence[str], *, py_files: Path, settings: Mapping[str, str]
@@ -85,7 +95,7 @@ class StandaloneCluster:
         """`spark-submit --py-files` a Python file."""
         conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
         words = ("--master", self.master, "--py-files", str(py_files), *conf, str(job), *arguments)
-        return self._spawn("job", "spark-submit", *words)
+        return self._spawn("job", str(self._home / "bin" / "spark-submit"), *words)
 
     def kill(self, worker: subprocess.Popen[bytes]) -> None:
         """SIGKILL a worker with its executors and their Python processes, all at once."""
@@ -111,10 +121,17 @@ class StandaloneCluster:
                 for each in started:
                     with_nothing_left(each)
 
-    def _spawn(self, name: str, program: str, *words: str) -> subprocess.Popen[bytes]:
+    def _daemon(self, name: str) -> list[str]:
+        """What `spark-class` makes of a class, without the JVM that it asks for that."""
+        jars = self._home / "jars"
+        first = [str(jar) for jar in jars.glob("slf4j-api-*.jar")]
+        classpath = os.pathsep.join([str(self._home / "conf"), *first, str(jars / "*")])
+        return [java(), "-cp", classpath, *_DAEMON_JAVA, f"org.apache.spark.deploy.{name}"]
+
+    def _spawn(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         with (self._folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
-                [self._home / "bin" / program, *words],
+                command,
                 cwd=self._folder,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,

@@ -22,7 +22,7 @@ SETTINGS = {
     "spark.driver.extraJavaOptions": QUICK_JAVA,
     "spark.executor.memory": "480m",
     "spark.executor.extraJavaOptions": QUICK_JAVA,
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "512",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     # both executors have tasks; what one that is gone had is lost, as on another machine, and not asked for again
     "spark.shuffle.readHostLocalDisk": "false",
     "spark.cores.max": "2",
@@ -37,31 +37,34 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
     return sorted(table.to_pylist(), key=lambda row: (row["conn_id"], row["is_response"], row["frame_no"]))
 
 
-def held_by(cluster: StandaloneCluster, gate: Path) -> list[set[int]]:
-    """The processes of each worker that wait in the middle of a task."""
+def all_held(cluster: StandaloneCluster, gate: Path) -> bool:
+    """Whether a process of each worker waits in the middle of a task."""
     waiting = {int(file.name) for file in gate.iterdir()}
-    return [waiting & {each.pid for each in cluster.processes_of(worker)} for worker in cluster.workers]
+    if len(waiting) < len(cluster.workers):
+        return False
+    return all(waiting & {each.pid for each in cluster.processes_of(worker)} for worker in cluster.workers)
 
 
 def test_a_worker_that_is_killed_midway_changes_nothing(tmp_path: Path, controller_capture: str) -> None:
     archive = write_archive(tmp_path / "mockraft.zip")
-    gate = tmp_path / "gate"
+    gate, origins = tmp_path / "gate", tmp_path / "origins"
     gate.mkdir()
+    origins.mkdir()
     with standalone_cluster(tmp_path) as cluster:
         arguments = [str(tmp_path), str(gate), str(PORT), controller_capture]
         job = cluster.submit(JOB, arguments, py_files=archive, settings=SETTINGS)
-        wait_for("a task of each worker is in its middle", lambda: all(held_by(cluster, gate)), job)
+        expected = rows(pa.Table.from_batches(decode_batches(read_frames(controller_capture, [PORT]))))
+        wait_for("a task of each worker is in its middle", lambda: all_held(cluster, gate), job)
         cluster.kill(cluster.workers[1])
         (gate / "go").touch()
         wait_for("the job ends", lambda: job.poll() is not None)
         assert job.returncode == 0, cluster.log("job")
         assert "Lost executor" in cluster.log("job")
         assert cluster.workers[0].poll() is None
-    expected = rows(pa.Table.from_batches(decode_batches(read_frames(controller_capture, [PORT]))))
     assert len(expected) == 1726
     assert rows(pq.read_table(tmp_path / "quiet")) == expected
     assert rows(pq.read_table(tmp_path / "held")) == expected
 
-    origins = {line for file in (tmp_path / "origins").glob("*.txt") for line in file.read_text().split()}
-    assert len(origins) > 10
-    assert {origin for origin in origins if "/mockraft.zip/mockraft/" not in origin} == set()
+    modules = {line for file in origins.iterdir() for line in file.read_text().splitlines()}
+    assert len(modules) > 10
+    assert {module for module in modules if "/mockraft.zip/mockraft/" not in module} == set()

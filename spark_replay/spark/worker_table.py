@@ -1,0 +1,174 @@
+"""Tables that Python workers make as Arrow, and write as Parquet themselves where they may.
+
+Spark's writer takes batches apart into rows and puts rows together into columns again: for frames that is more work
+than all that comes before it (docs/decisions/parquet-from-the-workers.md).
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+from mockraft.spark_replay.spark.data_source import to_spark_schema
+from pyspark.sql import DataFrame, SparkSession
+
+Batches = Iterator[pa.RecordBatch]
+
+ROW_GROUP_ROWS = 1 << 17
+ROW_GROUP_BYTES = 16 << 20
+"""What a worker keeps before it writes a row group: the first of the two that is reached."""
+
+READ_ROWS = 1 << 13
+"""Rows of a batch that is read back."""
+
+_WRITTEN = pa.schema([("partition", pa.int32()), ("file", pa.string()), ("rows", pa.int64())])
+
+
+class OutputError(OSError):
+    """What workers wrote is not where the driver looks for it."""
+
+
+class WorkerTable(NamedTuple):
+    """Rows of `schema` that `make` gives for the batches of each partition of `source`.
+
+    `make` travels to the workers: a class or function of an installed module, not a closure.
+    """
+
+    source: DataFrame
+    make: Callable[[Batches], Batches]
+    schema: pa.Schema
+
+    def dataframe(self) -> DataFrame:
+        """The table as Spark has it."""
+        return self.source.mapInArrow(self.make, to_spark_schema(self.schema))
+
+    def then(self, make: Callable[[Batches], Batches], schema: pa.Schema) -> WorkerTable:
+        """A table that the same workers make of this one's rows, which go nowhere else."""
+        return WorkerTable(self.source, _Chain(self.make, make), schema)
+
+    def write_parquet(self, out: Path) -> int:
+        """Write the table to the folder `out`, replacing what is there, and return how many rows it has.
+
+        `out` is on a file system that the driver and all workers see at the same path. Each attempt of a task writes a
+        file of its own, next to `out`; those of the attempts that Spark counts are put in place when all are there, so
+        that `out` has all of a table or what it had before. The driver collects a row a partition.
+
+        Raises:
+            OutputError: what workers wrote is not to be seen here.
+            pyspark.errors.PythonException: what `make` or writing raised.
+        """
+        attempts = out.absolute().with_name(f".{out.name}.being-written")
+        shutil.rmtree(attempts, ignore_errors=True)
+        attempts.mkdir(parents=True)
+        try:
+            write = _WrittenParts(self.make, self.schema, str(attempts))
+            written = sorted(self.source.mapInArrow(write, to_spark_schema(_WRITTEN)).collect())
+            self._put_in_place(attempts, [file for _, file, rows in written if rows], out)
+        finally:
+            shutil.rmtree(attempts, ignore_errors=True)
+        return sum(rows for _, _, rows in written)
+
+    def _put_in_place(self, attempts: Path, files: list[str], out: Path) -> None:
+        table, before = attempts / "table", attempts / "before"
+        table.mkdir()
+        for number, file in enumerate(files):
+            try:
+                (attempts / file).rename(table / f"part-{number:05}.parquet")
+            except FileNotFoundError:
+                problem = f"{out}: a worker wrote a part of it that the driver does not see"
+                raise OutputError(f"{problem}; name a folder that driver and workers share") from None
+        if not files:
+            write_parts(iter(()), self.schema, table / "part-00000.parquet")
+        (table / "_SUCCESS").touch()
+        if out.exists():
+            out.rename(before)
+        table.rename(out)
+
+
+def stored_table(spark: SparkSession, folder: Path, schema: pa.Schema) -> WorkerTable:
+    """What is in a folder of Parquet files, those columns that `schema` names, read by workers a row group a task.
+
+    Raises FileNotFoundError for a folder without Parquet files.
+    """
+    import pyarrow.parquet as pq
+
+    files = sorted(str(file) for file in folder.absolute().glob("*.parquet"))
+    if not files:
+        raise FileNotFoundError(f"{folder}: no Parquet files")
+    groups = [(file, group) for file in files for group in range(pq.ParquetFile(file).num_row_groups)]
+    numbers = spark.range(0, len(groups), numPartitions=max(len(groups), 1))
+    return WorkerTable(numbers, _StoredGroups(groups, schema.names), schema)
+
+
+class _StoredGroups:
+    """The rows of the row groups whose numbers come in."""
+
+    def __init__(self, groups: list[tuple[str, int]], columns: list[str]) -> None:
+        self._groups = groups
+        self._columns = columns
+
+    def __call__(self, batches: Batches) -> Batches:
+        import pyarrow.parquet as pq
+
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                name, group = self._groups[number]
+                with pq.ParquetFile(name) as file:
+                    yield from file.iter_batches(
+                        READ_ROWS, row_groups=[group], columns=self._columns, use_threads=False
+                    )
+
+
+class _Chain:
+    """One step's batches as another's."""
+
+    def __init__(self, first: Callable[[Batches], Batches], second: Callable[[Batches], Batches]) -> None:
+        self._first = first
+        self._second = second
+
+    def __call__(self, batches: Batches) -> Batches:
+        return self._second(self._first(batches))
+
+
+class _WrittenParts:
+    """Writes the rows of a partition to a file of its own, and names it."""
+
+    def __init__(self, make: Callable[[Batches], Batches], schema: pa.Schema, folder: str) -> None:
+        self._make = make
+        self._schema = schema
+        self._folder = folder
+
+    def __call__(self, batches: Batches) -> Batches:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        partition = 0 if context is None else context.partitionId()
+        file = f"{partition:05}-{uuid.uuid4()}.parquet"
+        rows = write_parts(self._make(batches), self._schema, Path(self._folder, file))
+        yield pa.RecordBatch.from_pylist([{"partition": partition, "file": file, "rows": rows}], schema=_WRITTEN)
+
+
+def write_parts(batches: Batches, schema: pa.Schema, file: Path) -> int:
+    """Write batches as one Parquet file and return how many rows they had; at most a row group is in memory."""
+    import pyarrow.parquet as pq
+
+    # Bytes differ from row to row: a dictionary of them is thrown away after it has been made.
+    repeated = [field.name for field in schema if field.type != pa.binary()]
+    total = rows = size = 0
+    group: list[pa.RecordBatch] = []
+    with pq.ParquetWriter(file, schema, use_dictionary=repeated) as writer:
+        for batch in batches:
+            group.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+            if rows >= ROW_GROUP_ROWS or size >= ROW_GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(group, schema))
+                total += rows
+                group, rows, size = [], 0, 0
+        if rows:
+            writer.write_table(pa.Table.from_batches(group, schema))
+    return total + rows

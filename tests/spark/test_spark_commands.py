@@ -1,0 +1,113 @@
+"""`mockraft spark decode`, `roundtrip` and `replay`, on the session that the tests share."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from mockraft.cli import application
+from mockraft.kafka_processes import KafkaController, random_uuid
+from typer.testing import CliRunner, Result
+
+pytestmark = pytest.mark.spark
+
+ONLY = ("--ports", 19093, "--apis", "BrokerRegistration")
+
+
+@pytest.fixture
+def run(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Run `mockraft spark …` with the tests' session, which stays, in place of one of its own."""
+    monkeypatch.setattr("mockraft.spark_replay.spark.session.start_session", lambda master, settings: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)
+    monkeypatch.setattr(type(spark.sparkContext), "setLogLevel", lambda self, level: None)
+    return lambda *words: CliRunner().invoke(application(), ["spark", *map(str, words)], env={"COLUMNS": "200"})
+
+
+def test_tables_are_written_and_told_and_progress_is_not_in_the_json(
+    run: Callable[..., Result], controller_capture: str, tmp_path: Path
+) -> None:
+    words = ("decode", "--captures", controller_capture, *ONLY, "--out", tmp_path / "t")
+    told = run(*words, "--tables", "frames,messages", "--json")
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.stdout)["rows"] == {"frames": 10, "messages": 10}
+    assert told.stderr.splitlines() == [
+        "mockraft spark: writing frames (1 of 2)",
+        "mockraft spark: writing messages (2 of 2)",
+        "mockraft spark: counting",
+    ]
+    again = run(*words, "--tables", "frames")
+    assert again.exit_code == 2
+    assert "--overwrite replaces it" in again.stderr
+
+
+def test_every_message_comes_back(run: Callable[..., Result], controller_capture: str) -> None:
+    told = run("roundtrip", "--captures", controller_capture, *ONLY)
+    assert told.exit_code == 0, told.output
+    assert "10 of 10 messages came back as they were" in told.stdout
+
+
+def test_a_wrong_port_is_told_and_proves_nothing(
+    run: Callable[..., Result], controller_capture: str, tmp_path: Path
+) -> None:
+    wrong = ("--captures", controller_capture, "--ports", 9)
+    proof, decoded = run("roundtrip", *wrong), run("decode", *wrong, "--tables", "frames", "--out", tmp_path / "t")
+    assert (proof.exit_code, decoded.exit_code) == (2, 0)
+    for told in (proof, decoded):
+        assert "no Kafka frame on port 9" in told.stderr
+
+
+@pytest.mark.parametrize("command", ["decode", "replay"])
+def test_a_folder_that_cannot_be_is_told_before_anything_is_read(
+    run: Callable[..., Result], controller_capture: str, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "file").touch()
+    told = run(command, "--captures", controller_capture, "--out", tmp_path / "file" / "tables")
+    assert told.exit_code == 2
+    assert "cannot be a folder: Not a directory" in told.stderr
+
+
+def test_a_file_that_is_no_capture_is_one_line(run: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "run.pcap").write_text("hello" * 10)
+    told = run("roundtrip", "--captures", tmp_path / "run.pcap")
+    assert told.exit_code == 1
+    step, line = told.stderr.splitlines()
+    assert step == "mockraft spark: reading and writing each message"
+    assert line.startswith("mockraft spark: ")
+    assert "run.pcap" in line
+
+
+@pytest.mark.real_kafka
+def test_a_real_controllers_capture_is_replayed_to_a_real_controller(
+    run: Callable[..., Result], controller_capture: str, tmp_path: Path
+) -> None:
+    controller = KafkaController(tmp_path / "controller", random_uuid())
+    controller.format()
+    out, page = tmp_path / "replayed", tmp_path / "page.html"
+    words = ("replay", "--captures", controller_capture, "--ports", 19093, "--target", controller.bootstrap)
+    try:
+        controller.start()
+        controller.wait_until_running()
+        told = run(*words, "--out", out, "--json", "-", "--html", page)
+    finally:
+        controller.kill()
+    assert told.exit_code == 1, told.output
+    found = json.loads(told.stdout)
+    assert (found["target"], found["sessions"]) == (controller.bootstrap, 1)
+    assert (found["same"], found["sent"]) == (856, 858)
+    assert {(each["api"], each["path"]) for each in found["differences"]} == {
+        ("Fetch", "responses[].partitions[].errorCode"),
+        ("Fetch", "responses[].partitions[].highWatermark"),
+    }
+    assert pq.read_table(out / "replay_results").num_rows == 866
+    assert sum(each["fired"] for each in json.loads((out / "rules.json").read_text())) > 0
+    assert "856 of 858" in page.read_text()
+    assert told.stderr.splitlines() == [
+        f"mockraft spark: replaying to {controller.bootstrap}",
+        "mockraft spark: comparing",
+        f"mockraft spark: writing {page}",
+    ]
+    itself = run(*words, "--out", out, "--baseline", out)
+    assert itself.exit_code == 2
+    assert "is the baseline" in itself.stderr

@@ -1,0 +1,125 @@
+"""Tables that Python workers write as Parquet: the same rows as Spark's, all of a table or none of it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from mockraft.spark_replay.schemas import FRAMES
+
+pytestmark = [pytest.mark.spark]
+
+PORT = 19093
+NUMBERS = pa.schema([("number", pa.int64()), ("payload", pa.binary())])
+
+
+@pytest.fixture
+def worker_table() -> Any:
+    """The module, which is not there for the environments without PySpark that collect this file."""
+    from mockraft.spark_replay.spark import worker_table
+
+    return worker_table
+
+
+def numbered(count: int, start: int = 0) -> pa.RecordBatch:
+    numbers = range(start, start + count)
+    return pa.RecordBatch.from_pydict({"number": numbers, "payload": [b"%d" % each for each in numbers]}, NUMBERS)
+
+
+def rows(table: pa.Table) -> list[dict[str, Any]]:
+    return sorted(table.to_pylist(), key=lambda row: (row["conn_id"], row["is_response"], row["frame_no"]))
+
+
+def doubled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield numbered(2 * batch.num_rows)
+
+
+def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield numbered(batch.num_rows)
+        raise ValueError("the third row is no row")
+
+
+def test_frames_that_workers_write_are_those_of_the_dataframe(
+    spark: Any, tmp_path: Path, controller_capture: str
+) -> None:
+    from mockraft.spark_replay.spark import tables
+    from mockraft.spark_replay.spark.data_source import to_spark_schema
+
+    table = tables.frames_table(spark, controller_capture, ports=[PORT], splitBytes="100k", partitions=3)
+    assert table.write_parquet(tmp_path / "frames") == 1726
+    read = spark.read.parquet(str(tmp_path / "frames"))
+    assert read.schema == to_spark_schema(FRAMES)
+    assert rows(read.toArrow()) == rows(table.dataframe().toArrow())
+    assert {each.name for each in tmp_path.iterdir()} == {"frames"}
+
+
+def test_a_table_replaces_the_one_before_only_when_all_of_it_is_there(
+    worker_table: Any, spark: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "numbers"
+    ids = spark.range(8, numPartitions=2)
+    assert worker_table.WorkerTable(ids, doubled, NUMBERS).write_parquet(out) == 16
+    with pytest.raises(Exception, match="the third row is no row"):
+        worker_table.WorkerTable(ids, failing, NUMBERS).write_parquet(out)
+    assert pq.read_table(out).num_rows == 16
+    assert worker_table.WorkerTable(ids.limit(3), doubled, NUMBERS).write_parquet(out) == 6
+    assert pq.read_table(out)["number"].to_pylist() == list(range(6))
+    assert {each.name for each in tmp_path.iterdir()} == {"numbers"}
+
+
+def test_a_table_without_rows_has_its_columns(worker_table: Any, spark: Any, tmp_path: Path) -> None:
+    assert worker_table.WorkerTable(spark.range(0), doubled, NUMBERS).write_parquet(tmp_path / "numbers") == 0
+    read = pq.read_table(tmp_path / "numbers")
+    assert (read.schema, read.num_rows) == (NUMBERS, 0)
+
+
+def test_a_folder_that_the_driver_does_not_share_with_workers_is_named(
+    worker_table: Any, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "another machine"
+    elsewhere.mkdir()
+    write = worker_table._WrittenParts
+    monkeypatch.setattr(worker_table, "_WrittenParts", lambda make, schema, _: write(make, schema, str(elsewhere)))
+    with pytest.raises(
+        worker_table.OutputError, match=r"numbers: a worker wrote a part of it that the driver does not see; name"
+    ):
+        worker_table.WorkerTable(spark.range(1), doubled, NUMBERS).write_parquet(tmp_path / "numbers")
+    assert not (tmp_path / "numbers").exists()
+
+
+def test_a_stored_table_is_read_a_row_group_a_task(
+    worker_table: Any, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_table, "ROW_GROUP_ROWS", 4)
+    for name, start in (("part-00000", 0), ("part-00001", 12)):
+        worker_table.write_parts(
+            iter([numbered(4, start), numbered(4, start + 4)]), NUMBERS, tmp_path / f"{name}.parquet"
+        )
+    stored = worker_table.stored_table(spark, tmp_path, pa.schema([NUMBERS.field("number")]))
+    assert stored.source.rdd.getNumPartitions() == 4
+    assert stored.dataframe().toArrow()["number"].to_pylist() == [*range(8), *range(12, 20)]
+
+
+def test_a_stored_table_without_rows_has_none_and_without_files_is_an_error(
+    worker_table: Any, spark: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(FileNotFoundError, match="no Parquet files"):
+        worker_table.stored_table(spark, tmp_path, NUMBERS)
+    worker_table.write_parts(iter(()), NUMBERS, tmp_path / "part-00000.parquet")
+    assert worker_table.stored_table(spark, tmp_path, NUMBERS).dataframe().count() == 0
+
+
+@pytest.mark.parametrize(("limit", "value"), [("ROW_GROUP_ROWS", 100), ("ROW_GROUP_BYTES", 1_000)])
+def test_no_more_than_a_row_group_is_kept(
+    worker_table: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    monkeypatch.setattr(worker_table, limit, value)
+    batches = [numbered(30, start) for start in range(0, 330, 30)]
+    assert worker_table.write_parts(iter(batches), NUMBERS, tmp_path / "part.parquet") == 330
+    file = pq.ParquetFile(tmp_path / "part.parquet")
+    assert max(file.metadata.row_group(each).num_rows for each in range(file.num_row_groups)) <= 120
+    assert file.read()["number"].to_pylist() == list(range(330))
