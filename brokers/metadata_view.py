@@ -148,23 +148,20 @@ class MetadataView:
     def _remove_topic(self, record: Any) -> None:
         self.topics.pop(record.topic_id, None)
         for key in [key for key in self.replicas if key[0] == record.topic_id]:
-            del self.replicas[key]
-            self.changed.add(key)
-            self._touch(key)
+            self._lose(key)
 
     def _partition(self, record: Any) -> None:
         if self.broker_id in record.replicas:
             self._place(record, record.replicas, record.directories, record.leader, record.isr)
+        else:
+            self._lose((record.topic_id, record.partition_id))
 
     def _partition_change(self, record: Any) -> None:
         key = (record.topic_id, record.partition_id)
         before = self.replicas.get(key)
         replicas = record.replicas if record.replicas is not None else before.replicas if before else ()
         if self.broker_id not in replicas:
-            if before is not None:
-                del self.replicas[key]
-                self.changed.add(key)
-                self._touch(key)
+            self._lose(key)
             return
         leader = record.leader if record.leader != _UNCHANGED else before.leader if before else -1
         isr = record.isr if record.isr is not None else before.isr if before else ()
@@ -185,6 +182,11 @@ class MetadataView:
         if before is None or before.directory != directory:
             self.changed.add(key)
         self._touch(key)
+
+    def _lose(self, key: tuple[bytes, int]) -> None:
+        if self.replicas.pop(key, None) is not None:
+            self.changed.add(key)
+            self._touch(key)
 
     def _clear_elr(self, record: Any) -> None:
         for key in self.replicas:

@@ -95,10 +95,6 @@ class SharedView:
         return {broker_id for replicas in partitions.values() for broker_id in replicas}
 
     def _of_partition(self, record: Any) -> Iterable[int]:
-        self._replicas.setdefault(record.topic_id, {})[record.partition_id] = tuple(record.replicas)
-        return tuple(record.replicas)
-
-    def _of_partition_change(self, record: Any) -> Iterable[int]:
         partitions = self._replicas.setdefault(record.topic_id, {})
         before = partitions.get(record.partition_id, ())
         if record.replicas is None:
@@ -116,5 +112,5 @@ _ROUTES: dict[str, Callable[[SharedView, Any], Iterable[int]]] = {
     "TopicRecord": SharedView._of_topic,
     "RemoveTopicRecord": SharedView._of_removed_topic,
     "PartitionRecord": SharedView._of_partition,
-    "PartitionChangeRecord": SharedView._of_partition_change,
+    "PartitionChangeRecord": SharedView._of_partition,
 }

@@ -97,6 +97,11 @@ def test_a_record_concerns_only_whom_it_is_about() -> None:
     assert shared.take_concerned() == {1, 3}
     shared.apply(RecordAt(placed(PartitionChangeRecord, [3, 4], TOPICS[0], 0), 0))
     assert shared.take_concerned() == {1, 3, 4}, "also the one that it left"
+    shared.apply(RecordAt(placed(PartitionRecord, [3, 4], TOPICS[0], 1), 0))
+    shared.apply(RecordAt(placed(PartitionRecord, [5], TOPICS[0], 1), 0))
+    assert shared.take_concerned() == {3, 4, 5}, "also who had it by a record before"
+    shared.apply(RecordAt(placed(PartitionRecord, [3, 4], TOPICS[0], 1), 0))
+    shared.take_concerned()
     shared.apply(RecordAt(RemoveTopicRecord(topic_id=TOPICS[0]), 0))
     assert shared.take_concerned() == {3, 4}
     shared.apply(RecordAt(FeatureLevelRecord(name="metadata.version", feature_level=30), 0))
