@@ -33,9 +33,12 @@ class Peers:
         self._answered = answered
         self._links: dict[tuple[Address, bool], _Link] = {}
         self._cut: frozenset[Address] = frozenset()
+        self._is_closed = False
 
     def ask(self, outgoing: Outgoing) -> None:
-        """Send a request."""
+        """Send a request; after `close` nothing is sent."""
+        if self._is_closed:
+            return
         address = (outgoing.host, outgoing.port)
         # A registration is answered once it is committed, which takes fetches: it must not stand in their way.
         key = (address, outgoing.id < 0)
@@ -59,6 +62,7 @@ class Peers:
 
     async def close(self) -> None:
         """Close every connection; nothing is told any more."""
+        self._is_closed = True
         links, self._links = self._links, {}
         for link in links.values():
             await link.close()

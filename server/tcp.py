@@ -75,6 +75,8 @@ class TcpListener:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        # What is said while the connections close arms no timer: none is earlier than this.
+        self._timer_ms = 0
         if self._idle_sweep is not None:
             self._idle_sweep.cancel()
         if self._quorum_peers is not None:

@@ -112,3 +112,11 @@ async def test_a_node_that_is_down_is_said_once(
         assert await asker.answer() == (number, None)
     (said,) = [record.message for record in caplog.records if record.name == "mockraft.quorum"]
     assert said.startswith(f"127.0.0.1:{unused_tcp_port} does not answer: cannot connect")
+
+
+async def test_who_asks_once_they_are_closed_leaves_nothing_behind(asker: Asker, silent_port: int) -> None:
+    asker.ask(("127.0.0.1", silent_port))
+    await asker.peers.close()
+    before = asyncio.all_tasks()
+    asker.ask(("127.0.0.1", silent_port))
+    assert asyncio.all_tasks() == before
