@@ -141,18 +141,23 @@ class Controller(AwaitingDoor, ControllerDoor):
         await self._stop()
 
     async def _stop(self) -> None:
-        wait_ms = self.running.config.session_timeout_ms
         if self.brokers:
             # What was put in their way would keep them from leaving.
             self._script.faults.reset()
             self._script.rack.reset()
         try:
-            await asyncio.gather(*(broker.shut_down(wait_ms) for broker in self.brokers.values()))
+            await asyncio.gather(*(broker.shut_down(self._patience_ms(broker)) for broker in self.brokers.values()))
         finally:
             self.brokers.clear()
             await self._admin.stop()
             await self.running.stop()
             self._running = None
+
+    def _patience_ms(self, broker: SimulatedBroker) -> int:
+        """How long to wait for its controlled shutdown: a broker that is not registered any more is given no leave."""
+        registered = self.running.controller.image.cluster.brokers.get(broker.config.broker_id)
+        known = registered is not None and registered.broker_epoch == broker.life.broker_epoch
+        return self.running.config.session_timeout_ms if known else 0
 
     @property
     def bootstrap_servers(self) -> str:

@@ -124,8 +124,9 @@ def test_directories_of_another_broker_or_cluster_are_refused(tmp_path: Path) ->
 
 
 async def test_two_brokers_on_one_directory_are_told_apart_by_its_lock(tmp_path: Path) -> None:
-    async with Controller() as controller:
-        first = await controller.start_broker(1, log_dirs=[tmp_path / "d1"])
+    async with Controller(session_timeout_ms=1_000) as controller:
+        options: dict[str, Any] = {"log_dirs": [tmp_path / "d1"], "heartbeat_interval_ms": 100}
+        first = await controller.start_broker(1, **options)
         same = ("--id", "1", "--bootstrap-controller", controller.bootstrap, "--log-dir", str(tmp_path / "d1"))
         done = await asyncio.to_thread(run, "broker", *same)
         assert_refused(done, str(tmp_path / "d1" / ".lock"), "stop it, or give this one a directory of its own")
@@ -135,7 +136,7 @@ async def test_two_brokers_on_one_directory_are_told_apart_by_its_lock(tmp_path:
                 pass
         assert first.state is BrokerState.RUNNING
         await first.shut_down()
-        again = await controller.start_broker(1, log_dirs=[tmp_path / "d1"])
+        again = await controller.start_broker(1, **options)
         assert again.config.previous_broker_epoch == first.life.broker_epoch
 
 

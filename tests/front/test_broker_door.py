@@ -53,6 +53,13 @@ def test_a_plain_test_has_them_as_well() -> None:
         assert again.state is BrokerState.RUNNING
 
 
+async def test_nobody_waits_for_the_leave_of_a_broker_that_is_not_registered_any_more() -> None:
+    async with Controller(brokers=2, session_timeout_ms=600_000) as controller:
+        known, forgotten = controller.brokers.values()
+        controller.state.unregister(2)
+    assert (known.end, forgotten.end) == (End.GRANTED, End.IMPATIENT)
+
+
 async def test_a_broker_that_runs_is_not_started_twice() -> None:
     async with Controller(brokers=1) as controller:
         with pytest.raises(RuntimeError, match="broker 1 runs already"):
@@ -110,12 +117,12 @@ def test_a_broker_that_leads_partitions_leaves_when_others_lead_them() -> None:
 
 
 async def test_a_directory_that_failed_before_the_start_is_told(tmp_path: Path) -> None:
-    async with Controller() as controller:
+    async with Controller(session_timeout_ms=1_000) as controller:
         broker = await controller.start_broker(1, log_dirs=[tmp_path / "d1", tmp_path / "d2"])
         await broker.shut_down()
         (tmp_path / "d2" / "meta.properties").unlink()
         (tmp_path / "d2" / "meta.properties").mkdir()
-        again = await controller.start_broker(1, log_dirs=[tmp_path / "d1", tmp_path / "d2"])
+        again = await controller.start_broker(1, log_dirs=[tmp_path / "d1", tmp_path / "d2"], heartbeat_interval_ms=100)
         assert again.log_dirs[str(tmp_path / "d2")].directory_id == ""
         assert "meta.properties" in str(again.log_dirs[str(tmp_path / "d2")].offline)
 
