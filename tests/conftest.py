@@ -21,7 +21,8 @@ from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
 SHARED_BY_MARKER = ("containers", "spark", "languages", "browser")
-"""What tests of one of these share (an image, a session, a build, a browser) is made once: one worker has them all."""
+"""What tests of one of these share (an image, a session, a build, a browser) is made once: one worker has them all, but
+for tests that name a group of their own."""
 
 START_MS = 1_700_000_000_000
 
@@ -31,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests together that share what is dear to make (pytest -n 2 --dist loadgroup)."""
     for item in items:
         for name in SHARED_BY_MARKER:
-            if item.get_closest_marker(name):
+            if item.get_closest_marker(name) and not item.get_closest_marker("xdist_group"):
                 item.add_marker(pytest.mark.xdist_group(name))
                 break
 

@@ -1,4 +1,4 @@
-"""What test_cluster.py gives to spark-submit: captures to messages, twice; the second time tasks wait midway.
+"""What test_cluster.py gives to spark-submit: a capture to messages, which workers write; tasks wait midway.
 
 Usage: cluster_job.py OUT GATE PORT CAPTURE
 """
@@ -10,11 +10,12 @@ from os import getpid
 from pathlib import Path
 
 import pyarrow as pa
+from mockraft.spark_replay.schemas import MESSAGES
 from mockraft.spark_replay.spark import tables
 from pyspark.sql import SparkSession
 
-SPLIT_BYTES = 128 << 10
-PARTITIONS = 4
+SPLIT_BYTES = 200 << 10
+PARTITIONS = 3
 WAIT_S = 600
 
 
@@ -56,12 +57,11 @@ class Origins:
 
 
 def main(out: Path, gate: Path, port: str, capture: str) -> None:
-    """Write `quiet` and `held`, both messages as Parquet, and files of `origins`."""
+    """Write the messages as Parquet, and files of `origins`."""
     spark = SparkSession.builder.getOrCreate()
-    frames = tables.frames(spark, capture, partitions=PARTITIONS, ports=port, splitBytes=SPLIT_BYTES)
-    messages = tables.messages(frames, body="json")
-    messages.mapInArrow(Origins(out / "origins"), messages.schema).write.parquet(str(out / "quiet"))
-    messages.mapInArrow(Gate(gate), messages.schema).write.parquet(str(out / "held"))
+    frames = tables.frames_table(spark, capture, partitions=PARTITIONS, ports=port, splitBytes=SPLIT_BYTES)
+    messages = tables.messages_table(frames).then(Gate(gate), MESSAGES).then(Origins(out / "origins"), MESSAGES)
+    messages.write_parquet(out / "messages")
 
 
 if __name__ == "__main__":

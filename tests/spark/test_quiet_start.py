@@ -28,6 +28,7 @@ def test_our_log_settings_go_where_nobody_has_said_anything_of_the_log(
     assert quiet_settings({}) == {}
 
 
+@pytest.mark.xdist_group("spark_processes")
 def test_ctrl_c_ends_a_command_and_its_java_in_one_line_and_spark_adds_none(
     controller_capture: str, tmp_path: Path
 ) -> None:
