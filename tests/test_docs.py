@@ -9,6 +9,8 @@ from typer.main import get_command
 
 from .named_tests import names_in
 
+pytestmark = pytest.mark.one_python
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = "\n".join(path.read_text() for path in sorted((ROOT / "tests").rglob("test_howto_*.py")))

@@ -4,9 +4,12 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
+import pytest
 from mockraft.conformance.suite import all_cases
 
 from .named_tests import ROOT, names_in
+
+pytestmark = pytest.mark.one_python
 
 TABLE = ROOT / "docs" / "kips.md"
 TEXTS = ("858", "1066", "113", "18", "004")

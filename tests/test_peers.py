@@ -3,7 +3,11 @@
 import re
 from typing import NamedTuple
 
+import pytest
+
 from .named_tests import ROOT, names_in
+
+pytestmark = pytest.mark.one_python
 
 PAGE = ROOT / "docs" / "peers.md"
 TEST = re.compile(r"\[`(test_\w+)`\]\(\.\./(tests/[\w/]+\.py)\)")

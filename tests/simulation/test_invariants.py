@@ -16,6 +16,8 @@ from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.producer_ids_record import ProducerIdsRecord
 
+pytestmark = pytest.mark.one_python
+
 SEEDS = range(int(os.environ.get("MOCKRAFT_SIMULATION_SEEDS", "40")))
 STEPS = 250
 AGAIN = "tests/simulation/test_invariants.py::test_every_truth_holds_in_every_world"

@@ -37,6 +37,8 @@ from .packetiser import (
     with_keep_alives,
 )
 
+pytestmark = pytest.mark.one_python
+
 CAPTURES = Path(__file__).parents[1] / "captures"
 CONTROLLER, BROKERS = CAPTURES / "controller-4.3.1.pcap", CAPTURES / "brokers-4.3.1.pcap"
 PORTS = {CONTROLLER: {19093}, BROKERS: {19192, 19292}}

@@ -13,6 +13,8 @@ from mockraft.wire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 
+pytestmark = pytest.mark.one_python
+
 ALL = (3000, 3001, 3002)
 SEEDS = range(60)
 STEPS = 60

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from mockraft.brokers.partitions.partition import Partition
 
+pytestmark = pytest.mark.one_python
+
 SEEDS = range(60)
 STEPS = 1_200
 

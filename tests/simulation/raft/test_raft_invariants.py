@@ -8,6 +8,8 @@ import pytest
 from mockraft.server.raft.states import Role
 from mockraft.wire import record_batch
 
+pytestmark = pytest.mark.one_python
+
 SEEDS = range(240)
 VIOLENT_MS = 9_000
 CALM_MS = 8_000
