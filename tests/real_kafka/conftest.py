@@ -22,6 +22,8 @@ from mockraft.kafka_jars import KafkaUnavailableError
 from mockraft.kafka_processes import KafkaBroker, wait_until
 from mockraft.kafka_tools import java_command
 
+from .tool_jvm import tools_in_one_jvm
+
 _VERSIONS = ("4.3.1", "4.1.1", "3.9.1")
 _LAST_LINES = 12
 _LINE_LENGTH = 240
@@ -73,6 +75,13 @@ def _worth_reading(log: str) -> str:
     lines = [line[:_LINE_LENGTH] for line in log.splitlines()]
     noted = [line for line in lines[:-_LAST_LINES] if _NOTED.search(line) and "NetworkClient" not in line]
     return "\n".join([*noted[-2 * _LAST_LINES :], *lines[-_LAST_LINES:]])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_jvm_for_tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Kafka's tools run in one JVM, one after another."""
+    with tools_in_one_jvm(tmp_path_factory.mktemp("tools")):
+        yield
 
 
 @pytest.fixture(scope="session")
