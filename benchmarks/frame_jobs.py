@@ -57,7 +57,7 @@ def session(master: str, events: str) -> None:
 
     def messages(job: dict[str, Any]) -> Callable[[], int]:
         decoded = tables.messages_table(stored_table(spark, Path(job["path"]), FRAMES), with_bodies=False)
-        equal = sum(row.frames - row.not_roundtrip for row in coverage(decoded) if row.decode_status == "ok")
+        equal = sum(row.equal for row in coverage(decoded))
         return lambda: equal
 
     say({"ready": True})

@@ -150,7 +150,7 @@ def _figures(recording: Heard) -> str:
 
     most = ", ".join(f"{api_keys.name(key)} {count:,}" for key, count in recording.by_api.most_common(4))
     megabytes = recording.bytes_kept / 1e6
-    return f"{recording.connections:,} connections, {recording.requests:,} requests ({most}), {megabytes:,.1f} MB"
+    return f"connections {recording.connections:,}, requests {recording.requests:,} ({most}), {megabytes:,.1f} MB"
 
 
 def _tell(text: str) -> None:

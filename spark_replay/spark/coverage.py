@@ -38,6 +38,11 @@ class Coverage(NamedTuple):
     not_roundtrip: int
     example: str
 
+    @property
+    def equal(self) -> int:
+        """Frames that were read and written again as they had been."""
+        return self.frames - self.not_roundtrip if self.decode_status == "ok" else 0
+
 
 def coverage(messages: DataFrame | WorkerTable) -> list[Coverage]:
     """Rows of MESSAGES counted by API, version, direction and status."""

@@ -33,8 +33,8 @@ def write_tables(
     partitions: int | None = None,
     options: Mapping[str, object] | None = None,
     on_table: Callable[[str], None] = lambda name: None,
-) -> None:
-    """Write each table of `only` into a folder of `out` by its name, replacing what is there.
+) -> dict[str, int]:
+    """Write each table of `only` into a folder of `out` by its name, replacing what is there; how many rows each has.
 
     Captures are read once for frames (messages and exchanges are made of what was written) and once more for each
     table of events. Raises what the source raises, from Spark's job.
@@ -60,21 +60,21 @@ def write_tables(
         "conn_events": lambda: tables.conn_events_table(spark, captures, partitions=partitions, **given),
         "file_events": lambda: tables.file_events(spark, captures, **given),
     }
+    rows = {}
     for name in TABLES:
         if name in only:
             on_table(name)
-            _write(makers[name](), out / name, file_format)
+            rows[name] = _write(makers[name](), out / name, file_format)
+    return rows
 
 
-def _write(table: WorkerTable | DataFrame, out: Path, file_format: str) -> None:
-    if isinstance(table, WorkerTable) and file_format == "parquet":
-        table.write_parquet(out)
-    else:
-        _as_spark_has_it(table).write.mode("overwrite").format(file_format).save(str(out))
-
-
-def _as_spark_has_it(table: WorkerTable | DataFrame) -> DataFrame:
-    return table.dataframe() if isinstance(table, WorkerTable) else table
+def _write(table: WorkerTable | DataFrame, out: Path, file_format: str) -> int:
+    if isinstance(table, WorkerTable):
+        if file_format == "parquet":
+            return table.write_parquet(out)
+        table = table.dataframe()
+    table.write.mode("overwrite").format(file_format).save(str(out))
+    return read_table(table.sparkSession, out, file_format).count()
 
 
 def read_table(spark: SparkSession, path: Path, file_format: str = "parquet") -> DataFrame:

@@ -52,7 +52,7 @@ async def test_a_capture_that_is_ended_or_killed_has_all_that_was_said(
             _, errors = process.communicate(timeout=DEADLINE_S)
             assert process.returncode == code, errors
             if code == 0:
-                assert "1 connections, 2 requests (ApiVersions 1, DescribeCluster 1)" in errors
+                assert "connections 1, requests 2 (ApiVersions 1, DescribeCluster 1)" in errors
     assert [each.api_key for each in read_exchanges(path) if each.response] == [18, 60]
 
 

@@ -35,7 +35,7 @@ def test_tables_are_written_and_told_and_progress_is_not_in_the_json(
     assert told.stderr.splitlines() == [
         "mockraft spark: writing frames (1 of 2)",
         "mockraft spark: writing messages (2 of 2)",
-        "mockraft spark: counting",
+        "mockraft spark: counting messages",
     ]
     again = run(*words, "--tables", "frames")
     assert again.exit_code == 2
