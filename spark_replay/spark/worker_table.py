@@ -6,6 +6,8 @@ than all that comes before it (docs/decisions/parquet-from-the-workers.md).
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
@@ -153,7 +155,19 @@ class _WrittenParts:
 
 
 def write_parts(batches: Batches, schema: pa.Schema, file: Path) -> int:
-    """Write batches as one Parquet file and return how many rows they had; at most a row group is in memory."""
+    """Write batches as one Parquet file and return how many rows they had; at most a row group is in memory.
+
+    Raises OSError with the name of the file where the disk is full.
+    """
+    try:
+        return _write_groups(batches, schema, file)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(file)) from None
+
+
+def _write_groups(batches: Batches, schema: pa.Schema, file: Path) -> int:
     import pyarrow.parquet as pq
 
     # Bytes differ from row to row: a dictionary of them is thrown away after it has been made.

@@ -123,3 +123,8 @@ def test_no_more_than_a_row_group_is_kept(
     file = pq.ParquetFile(tmp_path / "part.parquet")
     assert max(file.metadata.row_group(each).num_rows for each in range(file.num_row_groups)) <= 120
     assert file.read()["number"].to_pylist() == list(range(330))
+
+
+def test_a_full_disk_is_told_with_the_file(worker_table: Any) -> None:
+    with pytest.raises(OSError, match=r"No space left on device: '/dev/full'"):
+        worker_table.write_parts(iter([numbered(1_000)]), NUMBERS, Path("/dev/full"))
