@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -49,7 +50,8 @@ def run(*arguments: str, file_bytes_max: int | None = None) -> subprocess.Comple
         text=True,
         timeout=DEADLINE_S,
         preexec_fn=limit,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        # Half a .pyc must not be left where there is no room.
+        env=None if file_bytes_max is None else {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )
 
 
@@ -100,10 +102,19 @@ def test_a_disk_without_room_is_named_and_keeps_no_half_a_file(tmp_path: Path) -
     assert files_below(tmp_path) == []
 
 
+@pytest.fixture(scope="module")
+def formatted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that a broker has formatted; a test takes a copy."""
+    path = tmp_path_factory.mktemp("formatted") / "d1"
+    assert broker(path).returncode == 0
+    return path
+
+
 @pytest.mark.parametrize("kept", [0, 1, 20, 60])
-def test_meta_properties_that_are_cut_off_are_named_and_left_as_they_are(tmp_path: Path, kept: int) -> None:
-    assert broker(tmp_path / "d1").returncode == 0
-    meta = tmp_path / "d1" / "meta.properties"
+def test_meta_properties_that_are_cut_off_are_named_and_left_as_they_are(
+    tmp_path: Path, formatted: Path, kept: int
+) -> None:
+    meta = shutil.copytree(formatted, tmp_path / "d1") / "meta.properties"
     meta.write_bytes(meta.read_bytes()[:kept])
     assert_refused(broker(tmp_path / "d1"), str(tmp_path / "d1"))
     assert len(meta.read_bytes()) == kept
@@ -116,8 +127,8 @@ def test_unformatted_directories_are_refused_with_what_to_type(tmp_path: Path) -
     assert not (tmp_path / "d1").exists()
 
 
-def test_directories_of_another_broker_or_cluster_are_refused(tmp_path: Path) -> None:
-    assert broker(tmp_path / "d1").returncode == 0
+def test_directories_of_another_broker_or_cluster_are_refused(tmp_path: Path, formatted: Path) -> None:
+    shutil.copytree(formatted, tmp_path / "d1")
     assert_refused(broker(tmp_path / "d1", more=("--id", "2")), str(tmp_path / "d1"), "2")
     other = broker(tmp_path / "d1", more=("--cluster-id", "another-cluster"))
     assert_refused(other, str(tmp_path / "d1"), "another-cluster")
