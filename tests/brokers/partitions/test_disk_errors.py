@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -18,6 +18,16 @@ Until = Callable[..., Awaitable[Any]]
 
 KIP_18 = {"io_errors": "kip-18"}
 TEXTS = [f"text {number}" for number in range(50)]
+
+
+SHORT_SESSION = pytest.mark.parametrize("controller", [1_500], indirect=True, ids=["short session"])
+
+
+@pytest.fixture
+async def controller(request: pytest.FixtureRequest) -> AsyncIterator[Controller]:
+    """Nobody is fenced here because the machine is busy, but where a test waits for the end of a session."""
+    async with Controller(session_timeout_ms=getattr(request, "param", 30_000)) as running:
+        yield running
 
 
 def dirs_of(broker_id: int, count: int = 2) -> tuple[str, ...]:
@@ -125,6 +135,7 @@ async def test_a_lost_replica_is_replicated_again_in_another_directory(
     assert await consume(brokers, "orders", 51) == [*TEXTS, "one more"]
 
 
+@SHORT_SESSION
 async def test_what_is_left_of_a_lost_replica_does_not_come_back_beside_the_new_one(
     controller: Controller, brokers: Brokers, produce: Produce, until: Until
 ) -> None:
@@ -260,6 +271,7 @@ async def test_a_slow_disk_keeps_only_those_who_need_it(brokers: Brokers, produc
     assert not set(slow.values()) & set(broker.directories.offline)
 
 
+@SHORT_SESSION
 async def test_a_broker_without_a_directory_left_ends_and_the_others_go_on(
     controller: Controller, brokers: Brokers, produce: Produce
 ) -> None:
