@@ -119,7 +119,7 @@ def write_replay(
             replay(kept, run, driver.line).write.mode("overwrite").parquet(both)
     finally:
         kept.unpersist()
-    found = spark.read.parquet(both)
+    found = _stored(spark, both, REPLAYED)
     found.select(*REPLAY_RESULTS.names).write.mode("overwrite").parquet(f"{out}/replay_results")
     diffs_of(found).write.mode("overwrite").parquet(f"{out}/diffs")
     _delete(spark, both)
@@ -128,7 +128,7 @@ def write_replay(
 
 def read_replay(spark: SparkSession, out: str) -> Tables:
     """What `write_replay` wrote."""
-    return Tables(spark.read.parquet(f"{out}/replay_results"), spark.read.parquet(f"{out}/diffs"))
+    return Tables(_stored(spark, f"{out}/replay_results", REPLAY_RESULTS), _stored(spark, f"{out}/diffs", DIFFS))
 
 
 def diffs_of(replayed_rows: DataFrame) -> DataFrame:
@@ -199,6 +199,11 @@ class _Teller:
             self._line.tell(self._sent, self._different)
         self._sent = self._different = 0
         self._told_s = time.monotonic()
+
+
+def _stored(spark: SparkSession, path: str, schema: pa.Schema) -> DataFrame:
+    # without a schema Spark runs a job to find it
+    return spark.read.schema(from_arrow_schema(schema)).parquet(path)
 
 
 def _delete(spark: SparkSession, path: str) -> None:
