@@ -169,7 +169,9 @@ class KafkaController(KafkaServer):
         return super().format("--standalone", *release, *options)
 
     def wait_until_running(self, timeout_s: float = 60) -> float:
-        """Wait until it has started as the leader; return the seconds that this took."""
+        """Wait until it has started and leads, or follows a leader; return the seconds that this took."""
         began = time.monotonic()
         self.wait_for_log(r"Kafka Server started", timeout_s, "the end of its start")
+        # Until then it refuses with NOT_CONTROLLER what only the active controller does.
+        self.wait_for_log(r"Becoming the active controller|the leader is \d", timeout_s, "a leader")
         return time.monotonic() - began

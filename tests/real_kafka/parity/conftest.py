@@ -31,6 +31,8 @@ T = TypeVar("T")
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 SESSION_TIMEOUT_MS = 600_000
 FAR_OFFSET = 1 << 40
+# Kafka's controller waits 25 ms for more to write with it.
+AT_ONCE = {"controller.quorum.append.linger.ms": "0"}
 
 
 class Outcome(NamedTuple):
@@ -119,6 +121,18 @@ class Side:
         # While Kafka's authorizer has not read its ACLs it lets in nobody but super users.
         wait_until(lambda: self._fetched().responses, 20, "a Fetch that is let in")
         wait_until(lambda: any("RegisterCo" in type(r).__name__ for r, _ in self.new_records()), 20, "a registration")
+
+    def wait_for_start(self) -> None:
+        """Read until all that a new active controller begins with is committed."""
+        wait_until(lambda: self._fetched().responses, 60, "a Fetch that is let in")
+        types: list[str] = []
+
+        def is_whole() -> bool:
+            types.extend(type(record).__name__ for record, _ in self.new_records())
+            begun, ended = (types.count(name) for name in ("BeginTransactionRecord", "EndTransactionRecord"))
+            return "FeatureLevelRecord" in types and begun == ended
+
+        wait_until(is_whole, 60, "the records of the start")
 
     def _fetch(self) -> Any:
         return self._fetched().responses[0].partitions[0]
@@ -209,7 +223,7 @@ def _on_kafka(
     directory: Path, level: str | None, run: Callable[[Side], T], session_timeout_ms: int, more: dict[str, Any]
 ) -> T:
     cluster_id = random_uuid()
-    properties = {"broker.session.timeout.ms": str(session_timeout_ms)}
+    properties = {"broker.session.timeout.ms": str(session_timeout_ms), **AT_ONCE}
     properties |= {key.replace("_", "."): str(value) for key, value in more.items() if key != "authorizer"}
     if more.get("authorizer"):
         properties["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -222,6 +236,8 @@ def _run_on_kafka(controller: KafkaController, run: Callable[[Side], T]) -> T:
     controller.start()
     try:
         controller.wait_until_running()
+        with closing(Side(controller.bootstrap, controller.cluster_id)) as first:
+            first.wait_for_start()
         with closing(Side(controller.bootstrap, controller.cluster_id)) as side:
             return run(side)
     finally:
@@ -263,7 +279,7 @@ def on_both_with_configured_voters(tmp_path: Path) -> Callable[..., tuple[Any, A
     """As `on_both(run)`, with kraft.version 0: the voters are configuration, not in the log (KIP-853)."""
 
     def both(run: Callable[[Side], T]) -> tuple[T, T]:
-        kafka = KafkaController(tmp_path, random_uuid())
+        kafka = KafkaController(tmp_path, random_uuid(), properties=AT_ONCE)
         del kafka.properties["controller.quorum.bootstrap.servers"]
         kafka.properties["controller.quorum.voters"] = f"3000@{kafka.bootstrap}"
         KafkaServer.format(kafka, "--feature", "kraft.version=0")

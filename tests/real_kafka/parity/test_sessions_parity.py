@@ -63,6 +63,7 @@ class Life:
         return response
 
     def create_topic(self, name: str, replicas: list[int]) -> None:
+        self._all_give_a_sign_of_life(set(self.epochs))
         topic = CreatableTopic(
             name=name,
             num_partitions=-1,
@@ -80,18 +81,18 @@ class Life:
         found: list[Any] = []
 
         def all_are_fenced() -> bool:
-            for broker_id in sorted(living):
-                self.side.ask(self._sign_of_life(broker_id), 2)
+            self._all_give_a_sign_of_life(living)
             found.extend(self.records())
             return fenced <= {told["brokerId"] for _, _, told in found if told.get("fenced") == FENCED}
 
         wait_until(all_are_fenced, 20, f"brokers {fenced} fenced")
         self.seen.append((f"fenced {fenced}", found))
 
-    def _sign_of_life(self, broker_id: int) -> BrokerHeartbeatRequest:
-        return BrokerHeartbeatRequest(
-            broker_id=broker_id, broker_epoch=self.epochs[broker_id], current_metadata_offset=FAR_OFFSET
-        )
+    def _all_give_a_sign_of_life(self, living: set[int]) -> None:
+        for broker_id in sorted(living):
+            epoch = self.epochs[broker_id]
+            sign = BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=epoch, current_metadata_offset=FAR_OFFSET)
+            self.side.ask(sign, 2)
 
     def records(self) -> list[Any]:
         """What was written about partitions and brokers since, with topics by name and epochs left out."""
