@@ -74,7 +74,8 @@ def _write(table: WorkerTable | DataFrame, out: Path, file_format: str) -> int:
             return table.write_parquet(out)
         table = table.dataframe()
     table.write.mode("overwrite").format(file_format).save(str(out))
-    return read_table(table.sparkSession, out, file_format).count()
+    rows: int = read_table(table.sparkSession, out, file_format).count()
+    return rows
 
 
 def read_table(spark: SparkSession, path: Path, file_format: str = "parquet") -> DataFrame:
