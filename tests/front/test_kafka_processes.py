@@ -20,10 +20,12 @@ def controller_that_logs(directory: Path, *lines: str) -> KafkaController:
 
 @pytest.mark.parametrize("lines", [(STARTED, LEADS), (LEADS, STARTED), (STARTED, FOLLOWS)])
 def test_a_controller_that_leads_or_knows_who_does_is_ready(tmp_path: Path, lines: tuple[str, ...]) -> None:
-    assert controller_that_logs(tmp_path, *lines).wait_until_running(20) >= 0
+    controller = controller_that_logs(tmp_path, *lines)
+    assert controller.wait_until_running(20) >= 0
+    controller.kill()
 
 
 @pytest.mark.parametrize("lines", [(STARTED,), (LEADS,), (STARTED, NOBODY_LEADS)])
 def test_a_controller_that_would_refuse_everything_is_not_ready(tmp_path: Path, lines: tuple[str, ...]) -> None:
-    with pytest.raises(KafkaProcessError, match="ended with exit code 0 before (a leader|the end of its start)"):
+    with pytest.raises(KafkaProcessError, match=r"ended with exit code 0 before (a leader|the end of its start)"):
         controller_that_logs(tmp_path, *lines).wait_until_running(20)
