@@ -1,6 +1,7 @@
 """Options of `mockraft serve` and `mockraft broker` that say who may come in."""
 
 import asyncio
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,15 @@ def refused(*options: str) -> str:
     """What `mockraft serve` says when it does not start."""
     from mockraft.cli import application
 
-    result = CliRunner(env={"TERM": "dumb", "COLUMNS": "200"}).invoke(application(), ["serve", "--port", "0", *options])
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        runner = CliRunner(env={"TERM": "dumb", "COLUMNS": "200"})
+        result = runner.invoke(application(), ["serve", "--port", "0", *options])
+    finally:
+        # `serve` has the process's logs for itself: what later tests log would go to the runner's closed stderr.
+        root.handlers[:] = handlers
+        root.setLevel(level)
     assert result.exit_code == 2, result.output
     return " ".join(result.output.replace("│", " ").split())
 
