@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from mockraft.kafka_processes import KafkaBroker
+from mockraft.kafka_processes import KafkaBroker, wait_until
 from mockraft.testcontainers import MockraftContainer
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
@@ -31,7 +31,7 @@ def test_a_real_broker_on_the_host_runs_on_it(image: str, tmp_path: Path) -> Non
         broker.start()
         try:
             broker.wait_until_running()
-            assert brokers_of(mockraft) == {1: False}
+            wait_until(lambda: brokers_of(mockraft) == {1: False}, 30, "it to be unfenced")
         finally:
             broker.kill()
 
@@ -57,7 +57,7 @@ def test_a_broker_in_another_container_finds_it_by_its_alias(image: str) -> None
         broker.with_command(["broker", "--id", "7", "--bootstrap-controller", mockraft.bootstrap])
         broker.waiting_for(LogMessageWaitStrategy(re.compile("RUNNING|running")).with_startup_timeout(60))
         with broker:
-            assert brokers_of(mockraft) == {7: False}
+            wait_until(lambda: brokers_of(mockraft) == {7: False}, 30, "it to be unfenced")
 
 
 def test_one_that_does_not_start_says_why_and_leaves_nothing_behind(image: str) -> None:
