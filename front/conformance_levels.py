@@ -39,7 +39,7 @@ def runs_on_kafka(directory: Path) -> dict[int, Run]:
 
 def run_on_kafka(directory: Path, level: int) -> Run:
     """All cases on a new process with its folder in `directory`; it is ended. Raises as `runs_on_kafka`."""
-    properties = {"delegation.token.secret.key": TOKEN_KEY, "controller.quorum.append.linger.ms": "0"}
+    properties = {"delegation.token.secret.key": TOKEN_KEY}
     controller = KafkaController(directory, random_uuid(), release_version=LEVELS[level], properties=properties)
     controller.format()
     controller.start()
