@@ -31,7 +31,7 @@ def test_a_real_broker_on_the_host_runs_on_it(image: str, tmp_path: Path) -> Non
         broker.start()
         try:
             broker.wait_until_running()
-            wait_until(lambda: brokers_of(mockraft) == {1: False}, 30, "it to be unfenced")
+            assert wait_until(lambda: brokers_of(mockraft) == {1: False}, 30, "it to be unfenced")
         finally:
             broker.kill()
 
