@@ -81,6 +81,16 @@ def _nothing_lost(acknowledged: list[str], read: list[str]) -> bool:
     return set(acknowledged) <= set(read) and len(set(read)) == len(read)
 
 
+def _lose(folder: Path) -> None:
+    """Remove what a broker is writing to: it may put a file there in the middle of that."""
+
+    def is_gone() -> bool:
+        shutil.rmtree(folder, ignore_errors=True)
+        return not folder.exists()
+
+    wait_until(is_gone, 10, f"{folder} to be gone")
+
+
 def test_a_lost_log_dir_moves_its_leaders_and_only_those(
     cluster: KafkaCluster,
     topic: str,
@@ -95,7 +105,7 @@ def test_a_lost_log_dir_moves_its_leaders_and_only_those(
     in_lost = _held_in(lost, topic)
     with keep_producing(servers, topic) as acknowledged:
         before = len(acknowledged)
-        shutil.rmtree(lost)
+        _lose(lost)
         broker.wait_for_log(r"Stopping serving replicas in dir", 20)
 
         def moved() -> bool:

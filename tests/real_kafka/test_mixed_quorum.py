@@ -198,6 +198,8 @@ def test_kafkas_tool_adds_kafkas_controller_and_removes_ours(quorum: SyncQuorum,
     KafkaServer.format(kafka, "--no-initial-controllers")
     kafka.start()
     try:
+        # A leader asks a voter-to-be which versions it has: its listener has to be there.
+        kafka.wait_until_running()
         wait_until(lambda: describe(quorum.bootstrap)[2] == {KAFKA_ID}, 30, "Kafka's controller as an observer")
         properties = str(kafka.directory / "server.properties")
         tool = KafkaTool("kafka-metadata-quorum")

@@ -188,6 +188,7 @@ async def test_a_throttled_move_is_seen_under_way_and_then_let_go(cluster: Clust
 async def test_a_move_under_way_is_cancelled(cluster: Cluster) -> None:
     await cluster.create("back", [1], size=40_000)
     source = cluster.places("back")[1]
+    await cluster.until(lambda: cluster.known("back") == {1: source})
     target = next(path_of(1, number) for number in range(3) if path_of(1, number) != source)
     plan = cluster.plan(("back", 0, [1], [target]))
     await cluster.reassign(plan, "--execute", "--replica-alter-log-dirs-throttle", "1000")
