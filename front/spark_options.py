@@ -144,21 +144,24 @@ def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSess
     except JavaMissingError as error:
         print(f"mockraft spark: {error}", file=sys.stderr)
         raise typer.Exit(MISSING) from None
-    except (PySparkException, Py4JError, ConnectionError) as error:
-        print(f"mockraft spark: {reason_of(str(error))}", file=sys.stderr)
+    except (PySparkException, Py4JError, OSError, KeyboardInterrupt) as error:
+        if is_interrupt(error):
+            print("mockraft spark: interrupted", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+        is_sparks = isinstance(error, (PySparkException, Py4JError, ConnectionError))
+        print(f"mockraft spark: {reason_of(str(error)) if is_sparks else error}", file=sys.stderr)
         raise typer.Exit(FAILED) from None
-    except OSError as error:
-        print(f"mockraft spark: {error}", file=sys.stderr)
-        raise typer.Exit(FAILED) from None
-    except KeyboardInterrupt:
-        print("mockraft spark: interrupted", file=sys.stderr)
-        raise typer.Exit(INTERRUPTED) from None
     finally:
         if spark is not None:
             with suppress(Py4JError, ConnectionError):
                 spark.sparkContext.setLogLevel("OFF")  # tasks that go on complain of the end
                 spark.stop()
         logging.disable(logging.NOTSET)
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether it is Ctrl-C, or what went wrong while that was obeyed (py4j has nothing to cancel with)."""
+    return error is not None and (isinstance(error, KeyboardInterrupt) or is_interrupt(error.__context__))
 
 
 def reason_of(text: str) -> str:

@@ -1,7 +1,7 @@
 """What is told of a Spark job that failed."""
 
 import pytest
-from mockraft.spark_options import reason_of
+from mockraft.spark_options import is_interrupt, reason_of
 
 WORKER = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
   File "replaying.py", line 161, in _facts
@@ -30,3 +30,18 @@ java.lang.RuntimeException: of another kind
 )
 def test_a_failed_job_is_told_by_what_was_raised_in_the_task(text: str, told: str) -> None:
     assert reason_of(text) == told
+
+
+def obey_ctrl_c() -> None:
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        raise RuntimeError("Gateway must be connected to send cancel cmd.")  # noqa: B904 - as py4j raises it
+
+
+def test_what_fails_because_of_ctrl_c_is_ctrl_c() -> None:
+    with pytest.raises(RuntimeError) as raised:
+        obey_ctrl_c()
+    assert is_interrupt(raised.value)
+    assert is_interrupt(KeyboardInterrupt())
+    assert not is_interrupt(RuntimeError("of another kind"))
