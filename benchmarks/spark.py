@@ -6,7 +6,7 @@ work on the machine moves them less than it moves seconds. tshark writes 9 field
 counts frames, Spark writes them to Parquet. What is missing (tshark, Java) or was not reached before the time was over
 is named, not invented.
 
-    python benchmarks/spark.py                                   all of it, about twelve minutes of a quiet machine
+    python benchmarks/spark.py                                   all of it, about six minutes of a quiet machine
     python benchmarks/spark.py --quick                           a look: 100,000 packets, one round
     python benchmarks/spark.py --packets 6000000 --rounds 5      larger, more often
     python benchmarks/spark.py --sizes 100000,1000000 --minutes 4
